@@ -94,7 +94,11 @@ def scratch_preset(request: pytest.FixtureRequest) -> str:
     return f"test:{request.node.name}"
 
 
-@pytest.fixture(scope="session", params=["numpy", "debug", "gt:cpu_kfirst", "gt:cpu_ifirst"])
+# A compiler takes ten seconds for a stencil: `make test` has one, in the one file that uses `stencil`.
+BACKENDS = ["numpy", "debug", pytest.param("gt:cpu_kfirst", marks=pytest.mark.exhaustive), "gt:cpu_ifirst"]
+
+
+@pytest.fixture(scope="session", params=BACKENDS)
 def stencil(request: pytest.FixtureRequest) -> Any:
     """The stencil `mix`, compiled for each backend."""
     wrapped = pytest.importorskip("wrapped")

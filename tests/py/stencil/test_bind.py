@@ -1,16 +1,17 @@
-"""`Signature.bind` of every kind of argument."""
+"""`Signature.bind` of every kind of argument, subclasses of NumPy's arrays among them."""
 
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import F8, W8, Array, cube, dataarray, jax_of, next_field, spec, torch_of
+from calls import F8, W8, Array, cube, dataarray, jax_of, next_field, numbers, spec, torch_of
 from fakes import FakeTensor, OldProducer, Producer
 from fakes_interfaces import NOWHERE, Exposing, Hooked, cuda, device_interface, host, interface_of
 from interleaved_threads import run_in_threads
@@ -59,10 +60,24 @@ def test_writes_go_to_the_callers_memory(name: str) -> None:
 
 
 def test_plain_use_without_with() -> None:
-    array = cube()
-    bound = dl.Signature(x=F8, out=W8).bind(x=array, out=cube())
-    assert (bound.x.ptr, bound.x.strides) == (array.ctypes.data, array.strides)
+    x, out = cube(), cube()
+    bound = dl.Signature(x=F8, out=W8).bind(x=x, out=out)
+    assert (bound.x.ptr, bound.x.strides) == (x.ctypes.data, x.strides)
     assert repr(bound) == f"Bound(x={bound.x!r}, out={bound.out!r})"
+    assert {name: bound[name].ptr for name in bound} == {"x": x.ctypes.data, "out": out.ctypes.data}
+    assert len(bound) == 2
+    assert "x" in bound
+    assert "nothing" not in bound
+
+
+def exposing(array: Array, **attributes: Any) -> Exposing:
+    return Exposing(__array_interface__=interface_of(array), kept=array, **attributes)
+
+
+def labelled_producer(array: Array, dims: tuple[str, ...]) -> Producer:
+    producer = Producer(FakeTensor(array))
+    vars(producer)["__gt_dims__"] = dims
+    return producer
 
 
 # Every way to state labels; each returns an object whose dims are `dims`.
@@ -70,23 +85,13 @@ LABELLED: dict[str, Callable[[Array, tuple[str, ...]], Any]] = {
     "tensor": lambda array, dims: dl.from_dlpack(array, dims=dims),
     "descriptor": lambda array, dims: dl.describe(array, dims=dims),
     "DataArray": dataarray,
-    "__gt_dims__": lambda array, dims: Exposing(__array_interface__=interface_of(array), __gt_dims__=dims, kept=array),
-    "__gt_dims__ method": lambda array, dims: Exposing(
-        __array_interface__=interface_of(array), __gt_dims__=lambda: list(dims), kept=array
-    ),
-    "dims": lambda array, dims: Exposing(__array_interface__=interface_of(array), dims=dims, kept=array),
+    "__gt_dims__": lambda array, dims: exposing(array, __gt_dims__=dims),
+    "__gt_dims__ method": lambda array, dims: exposing(array, __gt_dims__=lambda: list(dims)),
+    "dims": lambda array, dims: exposing(array, dims=dims),
     "data interface": lambda array, dims: Hooked(array, [], dims=dims),
-    "older data interface": lambda array, dims: Hooked(
-        array, [], attribute="__gt_interface__", dims=dims, device="cpu"
-    ),
-    "DLPack with labels": lambda array, dims: labelled_producer(array, dims),
+    "older data interface": lambda array, dims: Hooked(array, [], attribute="__gt_interface__", dims=dims),
+    "DLPack with labels": labelled_producer,
 }
-
-
-def labelled_producer(array: Array, dims: tuple[str, ...]) -> Producer:
-    producer = Producer(FakeTensor(array))
-    vars(producer)["__gt_dims__"] = dims
-    return producer
 
 
 @pytest.mark.parametrize("name", LABELLED)
@@ -144,26 +149,26 @@ def test_optional_fields_may_be_absent() -> None:
     assert sig.bind(mask=np.ones((2, 3), bool), x=cube()).mask.dims == ("I", "J")
 
 
-def test_memory_of_a_gpu_is_bound_without_one() -> None:
-    def gpu(address: int, **changes: Any) -> Exposing:
-        return cuda(shape=(2, 3), typestr="<f8", data=(address, False), **changes)
+def gpu(address: int, **changes: Any) -> Exposing:
+    return cuda(shape=(2, 3), typestr="<f8", data=(address, False), **changes)
 
+
+def test_memory_of_a_gpu_is_bound_without_one() -> None:
     sig = dl.Signature(device="cuda:0", x=spec(), out=spec(access="w", alignment_size=32))
-    bound = sig.bind(x=gpu(NOWHERE), out=gpu(NOWHERE + 64))
+    x, out = gpu(NOWHERE), gpu(NOWHERE + 64)
+    bound = sig.bind(x=x, out=out)
     assert (bound.x.ptr, bound.x.device, bound.domain) == (NOWHERE, "cuda:0", (2, 3))
-    with pytest.raises(dl.LayoutError, match=r'"out": it is written, and shares memory with field "x"'):
-        sig.bind(x=gpu(NOWHERE), out=gpu(NOWHERE + 32))
+    with pytest.raises(dl.LayoutError, match=r'"out": .*shares memory with field "x"'):
+        sig.bind(x=x, out=gpu(NOWHERE + 32))
     with pytest.raises(dl.LayoutError, match=r'"out": .*multiple of 32'):
-        sig.bind(x=gpu(NOWHERE), out=gpu(NOWHERE + 72))
+        sig.bind(x=x, out=gpu(NOWHERE + 72))
     with pytest.raises(dl.DeviceError, match=r'"x": .*cpu.*cuda:0'):
-        sig.bind(x=np.zeros((2, 3)), out=gpu(NOWHERE))
-    both = Exposing(
-        __gt_data_interface__={
-            None: interface_of(np.zeros((2, 3))),
-            ("gpu", 0): device_interface(typestr="<f8", dims=("J", "I"), shape=(3, 2)),
-        }
-    )
-    assert sig.bind(x=both, out=gpu(NOWHERE + 64)).x.shape == (2, 3)
+        sig.bind(x=np.zeros((2, 3)), out=x)
+    with pytest.raises(dl.DeviceError, match=r'"x": .*cpu'):
+        dl.Signature(x=F8, device="cuda:0").bind(x=cube())
+    turned = device_interface(typestr="<f8", dims=("J", "I"), shape=(3, 2))
+    both = Exposing(__gt_data_interface__={None: interface_of(np.zeros((2, 3))), ("gpu", 0): turned})
+    assert sig.bind(x=both, out=out).x.shape == (2, 3)
     assert dl.Signature(x=spec()).bind(x=both).x.device == "cpu"
 
 
@@ -186,3 +191,60 @@ def test_threads_bind_the_same_signature() -> None:
                 assert (fields.x.ptr, fields.out.ptr) == (array.ctypes.data, out.ctypes.data)
 
     run_in_threads(work, range(1, 5))
+
+
+# Subclasses of NumPy's arrays may have what exact arrays lack: labels, hooks, a mask, another memory.
+
+
+class Labelled(np.ndarray):
+    __gt_dims__ = ("J", "I")
+    __gt_origin__ = (1, 2)
+
+
+class Elsewhere(np.ndarray):
+    """Exports other memory than its own."""
+
+    other: npt.NDArray[Any]
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.other.__dlpack__(**keywords)
+
+
+class WithHooks(np.ndarray[Any, Any]):
+    called: list[str]
+
+    @property
+    def __gt_data_interface__(self) -> dict[str, Any]:
+        return {"cpu": Hooked(np.asarray(self), self.called).buffer}
+
+
+def test_labels_memory_and_hooks_of_a_subclass_count() -> None:
+    labelled = dl.Signature(x=spec("IJ")).bind(x=numbers().view(Labelled))
+    assert (labelled.x.shape, labelled.x.strides, labelled.x.origin) == ((4, 3), (8, 32), (1, 2))
+    elsewhere = cube().view(Elsewhere)
+    elsewhere.other = cube()
+    found = dl.Signature(x=F8).bind(x=elsewhere).x
+    assert (found.ptr, found.protocol) == (elsewhere.other.ctypes.data, "dlpack")
+    hooked = cube().view(WithHooks)
+    hooked.called = []
+    with dl.Signature(x=W8).bind(x=hooked):
+        assert hooked.called == ["acquire x"]
+    assert hooked.called == ["acquire x", "touch x", "release x"]
+
+
+def test_a_mask_is_not_lost() -> None:
+    with pytest.raises(dl.ExchangeError, match=r'"x": .*mask'):
+        dl.Signature(x=F8).bind(x=np.ma.masked_array(cube(), mask=cube() > 3))
+
+
+def test_recycled_bounds_keep_no_field() -> None:
+    two = dl.Signature(x=F8, y=dl.FieldSpec("float64", "IJK", optional=True))
+    one, array = dl.Signature(z=F8), cube()
+    for _ in range(100):
+        both = two.bind(x=array, y=cube())
+        del both
+        alone = two.bind(x=array)
+        assert alone.y is None
+        assert alone.x.ptr == array.ctypes.data
+        del alone
+        assert len(one.bind(z=array)) == 1

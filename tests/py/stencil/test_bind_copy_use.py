@@ -3,8 +3,6 @@
 import gc
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,24 +13,16 @@ from calls import accessed, copying, numbers, view
 from fakes_interfaces import NOWHERE, Hooked, cuda
 from oracle import values
 
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dl.LayoutWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
 
 
 def test_plain_use_of_a_copy_is_refused() -> None:
     array, fine = numbers("float32"), numbers()
     bound = copying(x=accessed(), y=accessed()).bind(x=array, y=fine)
-    message = (
-        r'^field "x": the kernel gets a temporary copy, which is filled on entry and copied back on exit; use it inside'
-    )
-    with pytest.raises(RuntimeError, match=message):
-        bound.x  # noqa: B018
-    with pytest.raises(RuntimeError, match=message):
-        bound["x"]
+    message = '^field "x": the kernel gets a temporary copy, which is filled on entry and copied back on exit; use it'
+    for read in (getattr, dl.Bound.__getitem__):
+        with pytest.raises(RuntimeError, match=message):
+            read(bound, "x")
     assert bound.y.ptr == fine.ctypes.data
     assert bound.domain == (3, 4)
     assert repr(bound).startswith("Bound(x=")
@@ -40,7 +30,6 @@ def test_plain_use_of_a_copy_is_refused() -> None:
         found = bound.x
     with pytest.raises(RuntimeError, match=message):
         bound.x  # noqa: B018
-    assert values(found) == numbers().tolist()
     # The description keeps the memory alive.
     del bound
     gc.collect()
@@ -70,12 +59,11 @@ def test_an_unfilled_temporary_is_never_visible() -> None:
 def test_a_bound_is_entered_once() -> None:
     array = numbers("float32")
     bound = copying(x=accessed("rw")).bind(x=array)
-    for _ in range(2):
-        with suppress(RuntimeError), bound as fields:
-            view(fields.x)[...] += 1
-    assert (array == numbers("float32") + 1).all()
+    with bound as fields:
+        view(fields.x)[...] += 1
     with pytest.raises(RuntimeError, match=r"entered twice; call bind\(\) again for another call"):
         bound.__enter__()
+    assert (array == numbers("float32") + 1).all()
 
 
 def test_temporaries_are_copied_between_acquire_and_touch() -> None:
@@ -97,22 +85,22 @@ def test_temporaries_are_copied_between_acquire_and_touch() -> None:
 
 
 def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
-    def warned(sig: dl.Signature, **fields: Any) -> list[str]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            sig.bind(**fields)
-        assert all(warning.category is dl.LayoutWarning and warning.filename == __file__ for warning in caught)
-        return [str(warning.message) for warning in caught]
-
+    fitting = np.asfortranarray(numbers())
+    calls: list[tuple[Any, Any, list[str]]] = [
+        (numbers(), fitting, []),
+        (numbers("float32"), fitting, ['field "x": dtype: float32; ']),
+        (numbers("float32"), numbers(), ['field "y": layout: [0, 1] for dims (I, J); ']),
+        (numbers("int32"), numbers("float32"), []),
+    ]
     for _ in range(2):
         sig = copying(x=accessed(), y=accessed(layout=(1, 0)))
-        first = 'field "x": dtype: float32; wanted is float64; a temporary copy is used'
-        second = 'field "y": layout: [0, 1] for dims (I, J); wanted is [1, 0]; a temporary copy is used'
-        fitting = np.asfortranarray(numbers())
-        assert warned(sig, x=numbers(), y=fitting) == []
-        assert warned(sig, x=numbers("float32"), y=fitting) == [first]
-        assert warned(sig, x=numbers("float32"), y=numbers()) == [second]
-        assert warned(sig, x=numbers("int32"), y=numbers("float32")) == []
+        for x, y, messages in calls:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                sig.bind(x=x, y=y)
+            assert all(warning.category is dl.LayoutWarning and warning.filename == __file__ for warning in caught)
+            for warning, message in zip(caught, messages, strict=True):
+                assert str(warning.message).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +134,13 @@ def test_a_layout_that_cannot_be_copied_is_slow() -> None:
 def test_a_warning_that_is_an_error_leaves_nothing_behind() -> None:
     array = numbers("float32")
     sig = copying(x=accessed("w"))
+    slow = dl.Signature(x=accessed(dtype="float32", layout=(1, 0)))
     held = sys.getrefcount(array)
-    for _ in range(2):
+    for refusing, message in [(sig, "dtype"), (slow, "layout")] * 3:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(dl.LayoutWarning, match='field "x": dtype'):
-                sig.bind(x=array)
+            with pytest.raises(dl.LayoutWarning, match=f'^field "x": {message}'):
+                refusing.bind(x=array)
         assert sys.getrefcount(array) == held
     assert (array == numbers("float32")).all()
     # The failed call does not count, so the next successful one warns.

@@ -1,7 +1,7 @@
-"""The first compute point of a field, and the largest common domain of several, as in GT4Py."""
+"""The points of a call: each field's origin, the largest common domain as in GT4Py, and sizes by name."""
 
+import re
 import sys
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import F8, cube, signature
+from calls import F8, cube, signature, spec
 from fakes_interfaces import Exposing, Hooked, interface_of
 
 
@@ -73,47 +73,42 @@ def counted_domain(fields: list[Ghosts]) -> tuple[int, ...]:
     return tuple(domain)
 
 
+def domain_of_gt4py(fields: list[Ghosts]) -> tuple[int, ...] | None:
+    """The domain as GT4Py finds it; None if no point is left, where it has no answer."""
+    gt4py = pytest.importorskip("gt4py.cartesian.definitions")
+    stencil_object = pytest.importorskip("gt4py.cartesian.stencil_object")
+    infos, arguments, origins = {}, {}, {}
+    for n, field in enumerate(fields):
+        grid = [dim for dim in "IJK" if dim in field.dims]
+        axes = [field.dims.index(dim) for dim in grid]
+        upper = dict(zip(grid, (field.halo[axis][1] for axis in axes), strict=True))
+        if any(field.shape[axis] - field.origin[axis] - field.halo[axis][1] < 0 for axis in axes):
+            return None
+        infos[f"f{n}"] = SimpleNamespace(
+            access=gt4py.AccessKind.READ,
+            domain_mask=tuple(dim in grid for dim in "IJK"),
+            domain_ndim=len(grid),
+            boundary=gt4py.Boundary(tuple((0, upper.get(dim, 0)) for dim in "IJK")),
+        )
+        arguments[f"f{n}"] = SimpleNamespace(array=np.empty([field.shape[axis] for axis in axes]))
+        origins[f"f{n}"] = tuple(field.origin[axis] for axis in axes)
+    found = stencil_object.StencilObject._get_max_domain(
+        arguments, SimpleNamespace(ndim=3), infos, origins, squeeze=False
+    )
+    return tuple(extent for extent in found if extent != sys.maxsize)
+
+
 @given(st.lists(ghosts(), max_size=4))
-def test_the_domain_is_common_to_all_fields(fields: list[Ghosts]) -> None:
+def test_the_domain_is_common_to_all_fields_and_that_of_gt4py(fields: list[Ghosts]) -> None:
     sig = signature({f"f{n}": dl.FieldSpec("float64", sorted(field.dims)) for n, field in enumerate(fields)})
     arrays = {
         f"f{n}": dl.zeros(field.shape, dims=field.dims, halo=field.halo, origin=field.origin)
         for n, field in enumerate(fields)
     }
-    assert sig.bind(**arrays).domain == counted_domain(fields)
-
-
-@given(st.lists(ghosts(), min_size=1, max_size=4))
-def test_the_domain_is_gt4pys(fields: list[Ghosts]) -> None:
-    gt4py = pytest.importorskip("gt4py.cartesian.definitions")
-    stencil_object = pytest.importorskip("gt4py.cartesian.stencil_object")
-    infos, arguments, origins = {}, {}, {}
-    bound = signature({f"f{n}": dl.FieldSpec("float64", sorted(f.dims)) for n, f in enumerate(fields)}).bind(
-        **{f"f{n}": dl.zeros(f.shape, dims=f.dims, halo=f.halo, origin=f.origin) for n, f in enumerate(fields)}
-    )
-    for n, field in enumerate(fields):
-        name = f"f{n}"
-        grid = [dim for dim in "IJK" if dim in field.dims]
-        pick: Callable[[Any], tuple[Any, ...]] = lambda all_, field=field, grid=grid: tuple(  # type: ignore[misc]  # noqa: E731
-            all_[field.dims.index(dim)] for dim in grid
-        )
-        upper = {dim: field.halo[field.dims.index(dim)][1] for dim in grid}
-        mask = tuple(dim in grid for dim in "IJK")
-        boundary = gt4py.Boundary(tuple((0, upper.get(dim, 0)) for dim in "IJK"))
-        infos[name] = SimpleNamespace(
-            access=gt4py.AccessKind.READ, domain_mask=mask, domain_ndim=len(grid), boundary=boundary
-        )
-        arguments[name] = SimpleNamespace(array=np.empty(pick(field.shape)))
-        origins[name] = pick(field.origin)
-        if any(
-            size - at - ghost < 0
-            for size, at, ghost in zip(pick(field.shape), pick(field.origin), upper.values(), strict=True)
-        ):
-            return  # GT4Py has no answer if no point is left
-    found = stencil_object.StencilObject._get_max_domain(
-        arguments, SimpleNamespace(ndim=3), infos, origins, squeeze=False
-    )
-    assert bound.domain == tuple(extent for extent in found if extent != sys.maxsize)
+    found = sig.bind(**arrays).domain
+    assert found == counted_domain(fields)
+    if fields:
+        assert domain_of_gt4py(fields) in (None, found)
 
 
 def test_the_domain_has_users_labels_last_and_no_data_dimensions() -> None:
@@ -122,3 +117,99 @@ def test_the_domain_has_users_labels_last_and_no_data_dimensions() -> None:
     assert bound.domain == (2, 4, 5, 7)
     assert dl.Signature().bind().domain == ()
     assert dl.Signature(x=dl.FieldSpec("float64", "0")).bind(x=np.zeros(3)).domain == ()
+
+
+# Sizes by name: extents on which all fields of a call agree.
+
+
+def sized(*shape: Any, **keywords: Any) -> dl.FieldSpec:
+    return spec(None, shape=shape, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "extents", "message"),
+    [
+        (("I", "J"), ("I", "J"), ((4, 5), (5, 5)), 'size of I: 5; field "a" has I = 4'),
+        (("I - 1",), ("I+2",), ((4,), (4,)), r'size of I: 2, as 4 points are I\+2; field "a" has I = 5'),
+        (("I - 1",), ("I+2",), ((0,), (1,)), r"shape: 1 points in axis 0, for I\+2; .* 2 or more"),
+        ((3,), ("n", "n"), ((3,), (3, 4)), 'size of n: 4; field "b" has n = 3'),
+    ],
+)
+def test_fields_agree_on_named_sizes(first: Any, second: Any, extents: Any, message: str) -> None:
+    sig = dl.Signature(a=sized(*first), b=sized(*second))
+    a, b = map(np.zeros, extents)
+    with pytest.raises(dl.LayoutError, match=f'^field "b": {message}'):
+        sig.bind(b=b, a=a)
+
+
+def test_the_extents_are_those_in_the_order_of_dims() -> None:
+    sig = dl.Signature(a=spec("IJ", shape=("n", "m")), b=spec("JI", shape=("m", "n")))
+    field = dl.zeros((3, 4), dims="IJ")
+    assert sig.bind(a=field, b=field).b.shape == (4, 3)
+    with pytest.raises(dl.LayoutError, match=r'"b": size of m: 3; field "a" has m = 4'):
+        sig.bind(a=field, b=np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("on_mismatch", ["raise", "copy"])
+def test_an_absent_field_states_no_size_and_a_copied_one_does(on_mismatch: Any) -> None:
+    dtype = "float64" if on_mismatch == "raise" else "float32"
+    sig = dl.Signature(on_mismatch=on_mismatch, a=sized("n", optional=True), b=sized("n"), c=sized("n"))
+    sig.bind(b=np.zeros(3), c=np.zeros(3))
+    with pytest.raises(dl.LayoutError, match=r'^field "c": size of n: 4; field "b" has n = 3'):
+        sig.bind(b=np.zeros(3), c=np.zeros(4, dtype))
+
+
+sizes = st.one_of(st.none(), st.integers(0, 3), st.tuples(st.sampled_from("IJ"), st.integers(-2, 2)))
+
+
+@given(st.lists(st.lists(st.tuples(sizes, st.integers(0, 3)), max_size=3), min_size=1, max_size=4))
+def test_fields_are_accepted_if_one_assignment_of_the_names_fits_all(fields: list[list[tuple[Any, int]]]) -> None:
+    def text(size: Any) -> Any:
+        return f"{size[0]}{size[1]:+}" if isinstance(size, tuple) else size
+
+    def extent(size: Any, point: dict[str, int], found: int) -> int:
+        return found if size is None else size if isinstance(size, int) else point[size[0]] + size[1]
+
+    points = [{"I": i, "J": j} for i in range(6) for j in range(6)]
+    fits = any(all(extent(size, point, got) == got for field in fields for size, got in field) for point in points)
+    names = [f"f{number}" for number in range(len(fields))]
+    sig = signature({name: sized(*(text(s) for s, _ in field)) for name, field in zip(names, fields, strict=True)})
+    arrays = {name: np.zeros([got for _, got in field]) for name, field in zip(names, fields, strict=True)}
+    if fits:
+        assert all(sig.bind(**arrays)[name].shape == array.shape for name, array in arrays.items())
+    else:
+        with pytest.raises(dl.LayoutError, match=r'^field "f'):
+            sig.bind(**arrays)
+
+
+@given(st.text(alphabet="IJx_1 +-0é٣", max_size=6))
+def test_the_text_of_a_size_is_a_name_with_an_offset(text: str) -> None:
+    matched = re.fullmatch(r"\s*([^\W\d]\w*)\s*(?:([+-])\s*([0-9]+)\s*)?", text)
+    if matched:
+        name, sign, digits = matched.groups()
+        offset = int(f"{sign}{digits}") if sign else 0
+        assert sized(text).shape == (f"{name}{offset:+}" if offset else name,)
+    else:
+        with pytest.raises(dl.LayoutError) as caught:
+            sized(text)
+        assert re.match(r"shape: .*; allowed is None, an integer, or a size's name", str(caught.value), re.DOTALL)
+
+
+def test_shapes_of_names_have_a_text() -> None:
+    found = spec("IJK", shape=("I", "n - 1", None))
+    assert found.shape == ("I", "n-1", None)
+    assert repr(found) == "FieldSpec('float64', ('I', 'J', 'K'), shape=('I', 'n-1', None))"
+
+
+@pytest.mark.parametrize("shape", ["IJ", ("I", b"J"), (1.5,)])
+def test_other_entries_are_refused(shape: Any) -> None:
+    with pytest.raises(TypeError, match=r"^shape: "):
+        spec(None, shape=shape)
+
+
+def test_offsets_out_of_range_are_refused() -> None:
+    assert sized("I+4294967295").shape == ("I+4294967295",)
+    with pytest.raises(dl.LayoutError, match='shape: "I\\+4294967296"'):
+        sized("I+4294967296")
+    huge = np.lib.stride_tricks.as_strided(np.zeros(1), (2**59,), (0,))
+    assert dl.Signature(a=sized("I-4294967295")).bind(a=huge).a.shape == (2**59,)

@@ -1,17 +1,33 @@
-"""The hooks of data interfaces around a stencil: `acquire`, `touch`, `release`."""
+"""The hooks of data interfaces around a stencil: `acquire`, `touch`, `release`, of the buffer in use."""
 
 import gc
-import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dlfield as dl
-from calls import SIG, Array, array
+from calls import SIG, Array, array, dataarray, spec
 from fakes import FakeTensor, Producer
-from fakes_interfaces import MISSING, NOWHERE, Exposing, Hooked, device_interface
+from fakes_interfaces import MISSING, NOWHERE, Exposing, Hooked, device_interface, interface_of
+from interleaved_threads import run_in_threads
+
+KEYS = ("acquire", "touch", "release")
+
+
+def hooked(log: list[str], names: str, **changes: Any) -> dict[str, Hooked]:
+    """An argument for each name; all write into `log`."""
+    return {name: Hooked(array(), log, name, **changes) for name in names}
+
+
+def failing(message: str, log: list[str], error: type[BaseException] = RuntimeError) -> Callable[[], None]:
+    def fail() -> None:
+        log.append(message)
+        raise error(message)
+
+    return fail
 
 
 @pytest.mark.parametrize("attribute", ["__gt_data_interface__", "__gt_interface__"])
@@ -19,28 +35,19 @@ from fakes_interfaces import MISSING, NOWHERE, Exposing, Hooked, device_interfac
 @pytest.mark.parametrize("called", [False, True])
 def test_all_are_called_in_order(attribute: str, device: Any, called: bool) -> None:
     log: list[str] = []
-    a, b, c = (Hooked(array(), log, name, attribute=attribute, device=device, called=called) for name in "abc")
-    bound = SIG.bind(c=c, b=b, a=a)
-    assert log == []
+    bound = SIG.bind(**hooked(log, "cba", attribute=attribute, device=device, called=called))
+    assert bound.b.shape == (3, 4)
+    assert log == [], "plain use calls none"
     with bound:
         assert log == ["acquire a", "acquire b", "acquire c"]
         log.clear()
     assert log == ["touch b", "touch c", "release a", "release b", "release c"]
 
 
-def test_plain_use_calls_none() -> None:
-    log: list[str] = []
-    bound = SIG.bind(a=Hooked(array(), log), b=Hooked(array(), log))
-    assert bound.b.shape == (3, 4)
-    del bound
-    assert log == []
-
-
 def test_all_are_called_when_the_body_raises() -> None:
     log: list[str] = []
     error = ValueError("body")
-    bound = SIG.bind(a=Hooked(array(), log, "a"), b=Hooked(array(), log, "b"))
-    with pytest.raises(ValueError, match="body") as caught, bound:
+    with pytest.raises(ValueError, match="body") as caught, SIG.bind(**hooked(log, "ab")):
         raise error
     assert caught.value is error
     assert log == ["acquire a", "acquire b", "touch b", "release a", "release b"]
@@ -55,48 +62,34 @@ def test_hooks_may_be_absent_or_none() -> None:
     assert log == ["acquire b", "touch b", "release a"]
 
 
-@pytest.mark.parametrize("key", ["acquire", "touch", "release"])
-def test_hooks_that_cannot_be_called_are_refused(key: str) -> None:
-    changes: dict[str, Any] = {key: 5}
-    with pytest.raises(
-        dl.ExchangeError, match=rf'field "b": {key}: 5; allowed is a callable without arguments, or None'
-    ):
-        SIG.bind(a=array(), b=Hooked(array(), [], **changes))
+@pytest.mark.parametrize("key", KEYS)
+def test_a_hook_that_cannot_be_called_is_refused_and_one_that_raises_is_named(key: str) -> None:
+    with pytest.raises(dl.ExchangeError, match=rf'^field "b": {key}: 5; .*None'):
+        SIG.bind(a=array(), **hooked([], "b", **{key: 5}))
+    with pytest.raises(RuntimeError) as caught, SIG.bind(a=array(), **hooked([], "b", **{key: failing(key, [])})):
+        pass
+    assert caught.value.__notes__ == [f'field "b": {key}']
 
 
 def test_the_same_object_twice_is_acquired_twice() -> None:
     log: list[str] = []
-    sig = dl.Signature(a=dl.FieldSpec("float64", "IJ"), b=dl.FieldSpec("float64", "IJ"))
-    both = Hooked(array(), log, "x")
-    with sig.bind(a=both, b=both):
+    both = Hooked(array(), log)
+    with dl.Signature(a=spec(), b=spec()).bind(a=both, b=both):
         pass
     assert log == ["acquire x", "acquire x", "release x", "release x"]
 
 
-def failing(message: str, log: list[str], error: type[BaseException] = RuntimeError) -> Callable[[], None]:
-    def fail() -> None:
-        log.append(message)
-        raise error(message)
-
-    return fail
-
-
 def test_fields_acquired_before_a_failure_are_released() -> None:
     log: list[str] = []
-    b = Hooked(array(), log, "b", acquire=failing("fail b", log))
-    with (
-        pytest.raises(RuntimeError, match="fail b"),
-        SIG.bind(a=Hooked(array(), log, "a"), b=b, c=Hooked(array(), log, "c")) as _,
-    ):
-        raise AssertionError("entered")
+    fields = {**hooked(log, "ac"), **hooked(log, "b", acquire=failing("fail b", log))}
+    with pytest.raises(RuntimeError, match="fail b"):
+        SIG.bind(**fields).__enter__()
     assert log == ["acquire a", "fail b", "release a"]
 
 
 def test_a_release_after_a_failed_acquire_may_fail_too() -> None:
-    log: list[str] = []
-    a = Hooked(array(), log, "a", release=failing("fail a", log))
-    b = Hooked(array(), log, "b", acquire=failing("fail b", log))
-    bound = SIG.bind(a=a, b=b)
+    a = hooked([], "a", release=failing("fail a", []))
+    bound = SIG.bind(**a, **hooked([], "b", acquire=failing("fail b", [])))
     with pytest.raises(ExceptionGroup, match="several hooks failed") as caught:
         bound.__enter__()
     assert [str(error) for error in caught.value.exceptions] == ["fail b", "fail a"]
@@ -108,8 +101,7 @@ def test_a_release_after_a_failed_acquire_may_fail_too() -> None:
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_a_failing_hook_does_not_stop_the_others(key: str, error: type[BaseException]) -> None:
     log: list[str] = []
-    changes: dict[str, Any] = {key: failing(f"{key} b", log, error)}
-    fields = {"a": Hooked(array(), log, "a"), "b": Hooked(array(), log, "b", **changes), "c": Hooked(array(), log, "c")}
+    fields = {**hooked(log, "ac"), **hooked(log, "b", **{key: failing(f"{key} b", log, error)})}
     with pytest.raises(error, match=f"{key} b"), SIG.bind(**fields):
         log.clear()
     assert log == ["touch b", "touch c", "release a", "release b", "release c"]
@@ -131,21 +123,20 @@ def test_several_failures_are_raised_together() -> None:
     assert not isinstance(interrupt.value, Exception)
 
 
-def test_the_bodys_error_is_the_context_of_a_hooks_error() -> None:
+def test_errors_of_hooks_keep_that_of_the_body() -> None:
     body = ValueError("body")
-    one = Hooked(array(), [], release=failing("one", []))
-    with pytest.raises(RuntimeError, match="one") as alone, SIG.bind(a=array(), b=one):
-        raise body
-    assert alone.value.__context__ is body
-    both = Hooked(array(), [], touch=failing("one", []), release=failing("two", []))
-    with pytest.raises(ExceptionGroup) as several, SIG.bind(a=array(), b=both):
-        raise body
-    assert several.value.__context__ is body
+    for changes, error in (
+        ({"release": failing("one", [])}, RuntimeError),
+        ({"touch": failing("one", []), "release": failing("two", [])}, ExceptionGroup),
+    ):
+        with pytest.raises(error) as caught, SIG.bind(a=array(), **hooked([], "b", **changes)):
+            raise body
+        assert caught.value.__context__ is body
 
 
 def test_a_bound_is_entered_and_left_once() -> None:
     log: list[str] = []
-    bound = SIG.bind(a=Hooked(array(), log, "a"), b=array())
+    bound = SIG.bind(**hooked(log, "a"), b=array())
     with pytest.raises(RuntimeError, match="__exit__ without __enter__"):
         bound.__exit__(None, None, None)
     with bound, pytest.raises(RuntimeError, match=r"entered twice; call bind\(\) again"):
@@ -160,24 +151,20 @@ def test_a_bound_is_entered_and_left_once() -> None:
 
 def test_a_bound_is_entered_by_one_thread() -> None:
     log: list[str] = []
-    bound = SIG.bind(a=Hooked(array(), log, "a"), b=array())
-    start, outcomes = threading.Barrier(4), []
+    bound = SIG.bind(**hooked(log, "a"), b=array())
+    entered: list[int] = []
 
-    def enter() -> None:
-        start.wait()
-        try:
+    def enter(number: int) -> None:
+        with suppress(RuntimeError):
             bound.__enter__()
-            outcomes.append("entered")
-        except RuntimeError:
-            outcomes.append("refused")
+            entered.append(number)
 
-    threads = [threading.Thread(target=enter) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["entered", "refused", "refused", "refused"]
+    run_in_threads(enter, range(4))
+    assert len(entered) == 1
     assert log == ["acquire a"]
+
+
+# Which hooks run: those of the buffer in use, however the object became an argument.
 
 
 def dlpack_with_hooks(inside: Hooked) -> Producer:
@@ -193,43 +180,16 @@ def subclass_with_hooks(inside: Hooked) -> Any:
     return inside.array.view(Storage)
 
 
-OTHERS: dict[str, tuple[Callable[[Hooked], Any], str]] = {
-    "DLPack": (dlpack_with_hooks, "dlpack"),
-    "ndarray": (subclass_with_hooks, "numpy"),
-}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_hooks_run_for_objects_read_by_another_protocol(name: str) -> None:
-    log: list[str] = []
-    make, protocol = OTHERS[name]
-    b = make(Hooked(array(), log, "b"))
-    with SIG.bind(a=array(), b=b) as fields:
-        assert fields.b.protocol == protocol
-    assert log == ["acquire b", "touch b", "release b"]
-
-
 class Duck:
     """A duck array that xarray wraps unchanged."""
 
-    def __init__(self, hooked: Hooked) -> None:
-        self.hooked = hooked
-        self.__gt_data_interface__ = {None: hooked.buffer}
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.hooked.array.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.hooked.array.ndim
-
-    @property
-    def dtype(self) -> Any:
-        return self.hooked.array.dtype
+    def __init__(self, inside: Hooked) -> None:
+        self.array = inside.array
+        self.shape, self.ndim, self.dtype = inside.array.shape, inside.array.ndim, inside.array.dtype
+        self.__gt_data_interface__ = {None: inside.buffer}
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.hooked.array
+        return self.array
 
     def __array_function__(self, *_args: Any) -> Any:
         return NotImplemented
@@ -238,13 +198,31 @@ class Duck:
         return NotImplemented
 
 
-def test_hooks_run_for_arrays_in_xarray(xarray: Any) -> None:
-    log: list[str] = []
-    wrapped = xarray.DataArray(Duck(Hooked(np.zeros((4, 3)), log, "b")), dims=("J", "I"))
+def duck_in_xarray(inside: Hooked) -> Any:
+    duck: Any = Duck(inside)
+    wrapped = dataarray(duck, "IJ")
     assert isinstance(wrapped.data, Duck)
-    with SIG.bind(a=array(), b=wrapped) as fields:
-        assert (fields.b.shape, fields.b.protocol) == ((3, 4), "gt")
-    assert log == ["acquire b", "touch b", "release b"]
+    return wrapped
+
+
+OTHERS: dict[str, tuple[Callable[[Hooked], Any], str]] = {
+    "DLPack": (dlpack_with_hooks, "dlpack"),
+    "ndarray": (subclass_with_hooks, "numpy"),
+    "xarray": (duck_in_xarray, "gt"),
+    "description": (dl.describe, "dlfield"),
+    "bound field": (lambda inside: SIG.bind(a=inside, b=array()).a, "dlfield"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_hooks_run_for_objects_read_by_another_protocol(name: str) -> None:
+    log: list[str] = []
+    make, protocol = OTHERS[name]
+    b = make(Hooked(array(), log, "b"))
+    before = log.copy()
+    with SIG.bind(a=array(), b=b) as fields:
+        assert fields.b.protocol == protocol
+    assert log == [*before, "acquire b", "touch b", "release b"]
 
 
 def test_the_hooks_are_those_of_the_device() -> None:
@@ -265,6 +243,39 @@ def test_the_hooks_are_those_of_the_device() -> None:
     with dl.Signature(device="cuda:0", x=spec).bind(x=both) as fields:
         assert fields.x.ptr == NOWHERE
     assert log == ["acquire gpu", "touch gpu", "release gpu"]
+
+
+def test_a_stencil_runs_no_hooks_for_a_tensor_of_the_memory() -> None:
+    log: list[str] = []
+    tensor = dl.from_dlpack(Hooked(array(), log))
+    with SIG.bind(a=array(), b=tensor):
+        pass
+    assert log == ["acquire x"]
+    del tensor
+    assert log == ["acquire x", "release x"]
+
+
+def test_hooks_of_another_device_are_not_called() -> None:
+    log: list[str] = []
+    b = Producer(FakeTensor(array()))
+    vars(b)["__gt_data_interface__"] = {"gpu": Hooked(array(), log).buffer}
+    with SIG.bind(a=array(), b=b):
+        pass
+    assert log == []
+
+
+def test_hooks_may_be_spread_over_both_attributes() -> None:
+    log: list[str] = []
+    memory = array()
+    both = Hooked(memory, log, release=None, touch=None)
+    older = {None: {**interface_of(memory), "release": lambda: log.append("old release")}}
+    setattr(both, "__gt_interface__", older)  # noqa: B010
+    with SIG.bind(a=array(), b=both):
+        pass
+    assert log == ["acquire x", "old release"]
+
+
+# What hooks may do.
 
 
 def test_hooks_may_do_anything() -> None:

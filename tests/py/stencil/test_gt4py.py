@@ -1,22 +1,20 @@
-"""`dlfield.gt4py` compared with gt4py.storage, and dlfield's tensors passed to compiled stencils."""
+"""`dlfield.gt4py` compared with gt4py.storage: layouts, values, and the presets of both."""
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import dlfield as dl
 from catalog import permutations_of_subsets
+from childproc import run_cases, run_python
 from dlfield import gt4py as ours
+from dlfield.gt4py.registry import registered_layout
 
 pytest.importorskip("gt4py")
 
 from gt4py import storage as theirs
-from gt4py.cartesian import gtscript
-from gt4py.cartesian.gtscript import PARALLEL, computation, interval
 from gt4py.storage.cartesian.layout_registry import REGISTRY
 
 PRESETS = sorted(name for name, info in REGISTRY.items() if info["device"] == "cpu")
@@ -29,15 +27,13 @@ SUBARRAYS = [np.dtype(("f4", (2,))), np.dtype(("i8", (3, 2)))]
 DTYPES: list[Any] = ["f8", "f4", "i4", "u1", "?", "c16", float, np.int16, *SUBARRAYS]
 
 
-def same(mine: npt.NDArray[Any], reference: npt.NDArray[Any]) -> None:
-    """Check that shape, dtype and strides equal gt4py.storage's."""
+def same(call: Callable[[Any], Any], *, values: bool = True) -> None:
+    """Check that an array made by dlfield's module equals the one made by gt4py.storage, and its memory layout too."""
+    mine, reference = call(ours), call(theirs)
     assert isinstance(mine, np.ndarray)
     assert (mine.shape, mine.dtype, mine.strides) == (reference.shape, reference.dtype, reference.strides)
     assert mine.flags.writeable
-
-
-def test_every_cpu_preset_of_gt4py_is_known() -> None:
-    assert set(PRESETS) <= set(dl.presets())
+    assert not values or (mine == reference).all()
 
 
 @pytest.mark.parametrize("backend", PRESETS)
@@ -45,75 +41,58 @@ def test_every_cpu_preset_of_gt4py_is_known() -> None:
 def test_layout_for_every_set_of_dimensions(backend: str, dimensions: tuple[str, ...]) -> None:
     """As in gt4py.storage the order of the labels does not matter."""
     shape = tuple(range(2, 2 + len(dimensions)))
-    same(
-        ours.empty(shape, backend=backend, dimensions=dimensions),
-        theirs.empty(shape, backend=backend, dimensions=dimensions),
-    )
+    same(lambda module: module.empty(shape, backend=backend, dimensions=dimensions), values=False)
+    assert backend in dl.presets()
 
 
 @pytest.mark.parametrize("backend", PRESETS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(4,), (4, 5), (4, 5, 6), (2, 3, 4, 5), (2, 3, 4, 2, 3)], ids=str)
 def test_values_and_dtypes(backend: str, dtype: Any, shape: tuple[int, ...]) -> None:
-    for name in ("zeros", "ones"):
-        mine = getattr(ours, name)(shape, dtype, backend=backend)
-        reference = getattr(theirs, name)(shape, dtype, backend=backend)
-        same(mine, reference)
-        assert (mine == reference).all()
-    mine, reference = ours.full(shape, 3, dtype, backend=backend), theirs.full(shape, 3, dtype, backend=backend)
-    same(mine, reference)
-    assert (mine == reference).all()
+    same(lambda module: module.zeros(shape, dtype, backend=backend))
+    same(lambda module: module.ones(shape, dtype, backend=backend))
+    same(lambda module: module.full(shape, 3, dtype, backend=backend))
 
 
 @pytest.mark.parametrize("backend", PRESETS)
 @pytest.mark.parametrize("dtype", ["f8", "i2", None])
 def test_from_array(backend: str, dtype: Any) -> None:
     data = (np.arange(60, dtype="f4") / 4).reshape(3, 4, 5)
-    mine, reference = ours.from_array(data, dtype, backend=backend), theirs.from_array(data, dtype, backend=backend)
-    same(mine, reference)
-    assert (mine == reference).all()
-    mine[...] = 0
+    same(lambda module: module.from_array(data, dtype, backend=backend))
+    ours.from_array(data, dtype, backend=backend)[...] = 0
     assert data[2, 3, 4] == 59 / 4
 
 
 def test_from_array_of_subarrays() -> None:
-    data, vector = np.arange(24.0).reshape(3, 4, 2), np.dtype(("f8", (2,)))
-    mine = ours.from_array(data, vector, backend="gt:cpu_ifirst")
-    same(mine, theirs.from_array(data, vector, backend="gt:cpu_ifirst"))
-    assert (mine == data).all()
+    data = np.arange(24.0).reshape(3, 4, 2)
+    same(lambda module: module.from_array(data, np.dtype(("f8", (2,))), backend="gt:cpu_ifirst"))
     with pytest.raises(ValueError, match="shape"):
         ours.from_array(data, np.dtype(("f8", (3,))), backend="gt:cpu_ifirst")
 
 
 @pytest.mark.parametrize("aligned_index", [None, (0, 0, 0), (1, 2, 3)])
 def test_aligned_index(aligned_index: tuple[int, ...] | None) -> None:
-    same(
-        ours.zeros((4, 5, 6), backend="gt:cpu_kfirst", aligned_index=aligned_index),
-        theirs.zeros((4, 5, 6), backend="gt:cpu_kfirst", aligned_index=aligned_index),
-    )
+    same(lambda module: module.zeros((4, 5, 6), backend="gt:cpu_kfirst", aligned_index=aligned_index))
 
 
 @pytest.mark.parametrize(
-    "call",
+    "options",
     [
-        lambda module: module.zeros((2, 3), backend="nothing"),
-        lambda module: module.zeros((2, 3), backend="numpy", dimensions=("I",)),
-        lambda module: module.zeros((2, 3), backend="numpy", dimensions=("I", "X")),
-        lambda module: module.zeros((2, 3), backend="numpy", aligned_index=(1,)),
-        lambda module: module.zeros((2, 3), backend="numpy", aligned_index=(-1, 0)),
-        lambda module: module.zeros((2, -3), backend="numpy"),
+        {"backend": "nothing"},
+        {"dimensions": ("I",)},
+        {"dimensions": ("I", "X")},
+        {"aligned_index": (1,)},
+        {"aligned_index": (-1, 0)},
+        {"shape": (2, -3)},
     ],
+    ids=str,
 )
-def test_what_gt4py_refuses_is_refused(call: Callable[[Any], object]) -> None:
+def test_what_gt4py_refuses_is_refused(options: dict[str, Any]) -> None:
+    call = {"shape": (2, 3), "backend": "numpy", **options}
     with pytest.raises((ValueError, TypeError, RuntimeError)):
-        call(theirs)
+        theirs.zeros(**call)
     with pytest.raises(dl.Error):
-        call(ours)
-
-
-def test_backend_is_a_must() -> None:
-    with pytest.raises(TypeError, match="backend"):
-        ours.zeros((2, 3))  # type: ignore[call-arg]
+        ours.zeros(**call)
 
 
 def test_gt4pys_limits_do_not_apply() -> None:
@@ -127,165 +106,118 @@ def test_gt4pys_limits_do_not_apply() -> None:
         ours.zeros((2, 3), backend="gt:gpu")
 
 
-# Stencils. One definition covers offsets in I and J, a field of K alone, and a data dimension.
-
-DOMAIN = (6, 5, 4)
+# Presets: those that GT4Py has registered, then dlfield's own.
 
 
-def mix(  # type: ignore[no-untyped-def]  # noqa: ANN201 (GTScript allows no return type)
-    inp: gtscript.Field[np.float64],
-    level: gtscript.Field[gtscript.K, np.float64],
-    pair: gtscript.Field[(np.float64, (2,))],
-    out: gtscript.Field[np.float64],
-):
-    with computation(PARALLEL), interval(...):
-        out = (  # noqa: F841 (GTScript assigns to the field)
-            inp[1, 0, 0]
-            + 2.0 * inp[-1, 0, 0]
-            + 3.0 * inp[0, 1, 0]
-            + 5.0 * inp[0, -1, 0]
-            + level
-            + 7.0 * pair[0, 0, 0][0]
-            + 11.0 * pair[0, 0, 0][1]
-        )
+@pytest.fixture
+def mine() -> Iterator[str]:
+    """The name of a preset that the test may register."""
+    yield "of_this_test"
+    theirs.register("of_this_test", None)
 
 
-@pytest.fixture(scope="module", params=["numpy", "gt:cpu_kfirst", "gt:cpu_ifirst"])
-def backend(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+@pytest.mark.parametrize("register", [theirs.register, ours.register], ids=["GT4Py's", "dlfield's"])
+def test_registered_presets_count_in_both(register: Any, mine: str) -> None:
+    register(mine, {**theirs.from_name("numpy"), "alignment": 8, "layout_map": lambda dims: (1, 0, 2)[: len(dims)]})
+    for module in (ours, theirs):
+        assert module.zeros((2, 3, 5), backend=mine).strides == (64, 128, 8)
+    assert ours.from_name(mine) is theirs.from_name(mine)
+    register(mine, None)
+    with pytest.raises(dl.LayoutError, match="of_this_test"):
+        ours.zeros((2, 3), backend=mine)
 
 
-@pytest.fixture(scope="module")
-def stencil(backend: str) -> Any:
-    return gtscript.stencil(backend=backend, definition=mix)
+def test_a_registered_preset_replaces_one_of_dlfield() -> None:
+    """The layouts of another version of GT4Py differ from those of `dlfield.presets()`."""
+    before = theirs.from_name("dace:cpu")
+    theirs.register("dace:cpu", theirs.from_name("gt:cpu_ifirst"))
+    try:
+        assert ours.zeros((2, 3, 4), backend="dace:cpu").strides == (8, 16, 48)
+        assert registered_layout("dace:cpu", ("I", "J", "K")) == ((2, 1, 0), 1, "cpu")
+    finally:
+        theirs.register("dace:cpu", before)
+    assert dl.zeros((2, 3, 4), backend="dace:cpu").layout == (1, 2, 0)
 
 
-HALOS = {"I": (2, 1), "J": (1, 2), "K": (0, 3), "0": (0, 0)}
-SIZES = {"I": 9, "J": 8, "K": 7, "0": 2}
+@pytest.mark.parametrize("backend", ["gtx86", "gtmc", "C", "F", "jax", "torch"])
+@pytest.mark.parametrize("dims", ["IJK", "KJ", "IJK01", "K", ""])
+def test_presets_that_only_dlfield_has(backend: str, dims: str) -> None:
+    shape, canonical = tuple(range(2, 2 + len(dims))), sorted(dims, key="IJK01".index)
+    tensor = dl.zeros(shape, backend=backend, dims=canonical)
+    array = ours.zeros(shape, backend=backend, dimensions=tuple(dims))
+    assert (array.strides, array.ctypes.data % tensor.alignment_size) == (tensor.strides, 0)
+    info = ours.from_name(backend)
+    assert (info["device"], info["layout_map"](tuple(dims))) == ("cpu", tensor.layout)
+    assert info["is_optimal_layout"](array, tuple(dims))
+    assert len(dims) < 2 or not info["is_optimal_layout"](array.T, tuple(dims))
 
 
-def field(labels: str, backend: str, first: int) -> dl.Tensor:
-    """A field whose dimensions come in the order of `labels`, each with its own halo, filled from `first` on."""
-    made = dl.zeros(
-        [SIZES[label] for label in labels], backend=backend, dims=labels, halo=[HALOS[label] for label in labels]
-    )
-    in_order = sorted(labels, key="IJK0".index)
-    ordered = made.transpose(*in_order).to_numpy()
-    ordered[...] = np.arange(first, first + made.size).reshape(ordered.shape)
-    return made
-
-
-def in_order(made: dl.Tensor) -> npt.NDArray[Any]:
-    """The values of `made` with its dimensions in the order I, J, K, 0."""
-    return made.transpose(*sorted(made.dims, key="IJK0".index)).to_numpy()
-
-
-def expected(inp: dl.Tensor, level: dl.Tensor, pair: dl.Tensor, out: dl.Tensor) -> npt.NDArray[Any]:
-    """The result of `mix` computed by NumPy: all values of `out`, with its halo unchanged."""
-    (i, j, k), (ni, nj, nk) = (tuple(HALOS[label][0] for label in "IJK"), DOMAIN)
-    values, pairs = in_order(inp), in_order(pair)
-
-    def shifted(by_i: int, by_j: int) -> npt.NDArray[Any]:
-        return values[i + by_i : i + by_i + ni, j + by_j : j + by_j + nj, k : k + nk]
-
-    here = pairs[i : i + ni, j : j + nj, k : k + nk]
-    result = in_order(out).copy()
-    result[i : i + ni, j : j + nj, k : k + nk] = (
-        shifted(1, 0)
-        + 2.0 * shifted(-1, 0)
-        + 3.0 * shifted(0, 1)
-        + 5.0 * shifted(0, -1)
-        + in_order(level)[k : k + nk]
-        + 7.0 * here[..., 0]
-        + 11.0 * here[..., 1]
-    )
-    return result
-
-
-@pytest.mark.parametrize(
-    ("inp", "pair", "out"),
-    [
-        ("IJK", "IJK0", "IJK"),
-        ("KJI", "IJK0", "IJK"),
-        ("IJK", "0KJI", "JKI"),
-        ("JIK", "I0JK", "KIJ"),
-        ("KIJ", "KIJ0", "KIJ"),
-    ],
-)
-def test_tensors_go_straight_into_stencils(stencil: Any, backend: str, inp: str, pair: str, out: str) -> None:
-    """Without an origin each field's own is used, the lower halo, for any order of its dimensions."""
-    fields = (field(inp, backend, 1), field("K", backend, 1000), field(pair, backend, 2000), field(out, backend, 5000))
-    wanted = expected(*fields)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="The layout of the field")
-        stencil(*fields, domain=DOMAIN)
-    assert np.array_equal(in_order(fields[3]), wanted)
-
-
-@pytest.mark.parametrize(
-    ("inp", "pair", "out"), [("IJK", "IJK0", "IJK"), ("KJI", "0KJI", "JKI"), ("KIJ", "I0JK", "KIJ")]
-)
-def test_data_arrays_go_straight_into_stencils(stencil: Any, backend: str, inp: str, pair: str, out: str) -> None:
-    """Their dims count once `dlfield.xarray` is imported; they have no origin."""
-    convert = pytest.importorskip("dlfield.xarray", exc_type=ImportError).to_xarray
-    fields = (field(inp, backend, 1), field("K", backend, 1000), field(pair, backend, 2000), field(out, backend, 5000))
-    wanted = expected(*fields)
-    names = ("inp", "level", "pair", "out")
-    origins = {name: made.__gt_origin__ for name, made in zip(names, fields, strict=True)}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="The layout of the field")
-        stencil(*(convert(made) for made in fields), domain=DOMAIN, origin=origins)
-    assert np.array_equal(in_order(fields[3]), wanted)
-
-
-def test_data_arrays_with_unknown_dims_go_by_position(stencil: Any, backend: str) -> None:
-    xarray = pytest.importorskip("xarray")
-    fields = (field("IJK", backend, 1), field("K", backend, 10), field("IJK0", backend, 20), field("IJK", backend, 50))
-    wanted = expected(*fields)
-    names = ("inp", "level", "pair", "out")
-    origins = {name: made.__gt_origin__ for name, made in zip(names, fields, strict=True)}
-    stencil(*(xarray.DataArray(made.to_numpy()) for made in fields), domain=DOMAIN, origin=origins)
-    assert np.array_equal(in_order(fields[3]), wanted)
-
-
-def test_origin_of_the_call_wins(stencil: Any, backend: str) -> None:
-    fields = (
-        field("IJK", backend, 1),
-        field("K", backend, 1000),
-        field("IJK0", backend, 2000),
-        field("IJK", backend, 9),
-    )
-    shifted = [made[1:] if "I" in made.dims else made for made in fields]
-    wanted = expected(*fields)
-    stencil(*shifted, domain=DOMAIN, origin={"_all_": (1, 1, 0)})
-    assert np.array_equal(in_order(fields[3]), wanted)
-
-
-def test_views_go_into_stencils_with_their_own_origin(stencil: Any, backend: str) -> None:
-    fields = (
-        field("IJK", backend, 1),
-        field("K", backend, 1000),
-        field("IJK0", backend, 2000),
-        field("KJI", backend, 9),
-    )
-    wanted = expected(*fields)
-    inp, level, pair, out = fields
-    stencil(inp[1:, :, :5], level[:6], pair.domain_view, out.domain_view, domain=DOMAIN)
-    assert np.array_equal(in_order(out), wanted)
-
-
-def test_arrays_of_dlfield_gt4py_go_into_stencils(stencil: Any, backend: str) -> None:
-    fields = (
-        field("IJK", backend, 1),
-        field("K", backend, 1000),
-        field("IJK0", backend, 2000),
-        field("IJK", backend, 9),
-    )
-    wanted = expected(*fields)
-    arrays = [
-        ours.from_array(in_order(made), backend=backend, dimensions=sorted(made.dims, key="IJK0".index))
-        for made in fields
+def test_bad_presets_are_named(mine: str) -> None:
+    theirs.register(mine, {"alignment": 1, "device": "cpu"})
+    array = np.zeros((2, 3))
+    cases: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: ours.zeros((2, 3)), TypeError, "backend"),  # type: ignore[call-arg]
+        (lambda: ours.zeros((2, 3), backend="nunpy"), RuntimeError, "no preset 'nunpy'.*kfirst.*did you mean 'numpy'"),
+        (lambda: ours.from_array(array, backend="nunpy"), dl.LayoutError, "no preset 'nunpy'"),
+        (lambda: ours.from_name("nunpy"), ValueError, "nunpy"),
+        (lambda: ours.zeros((2, 3), backend=mine), dl.LayoutError, f"preset '{mine}' .* without layout_map"),
+        (lambda: ours.register(5, None), TypeError, "name: found 5"),  # type: ignore[arg-type]
+        (lambda: ours.register("mine", "numpy"), TypeError, "info: found 'numpy'"),  # type: ignore[arg-type]
     ]
-    stencil(*arrays, domain=DOMAIN, origin={"_all_": (2, 1, 0)})
-    assert np.array_equal(arrays[3], wanted)
+    for call, error, message in cases:
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_everything_that_gt4py_storage_exports_is_there() -> None:
+    assert all(hasattr(ours, name) for name in theirs.__all__)
+    assert (ours.layout, ours.layout_registry) == (theirs.layout, theirs.layout_registry)
+    with pytest.raises(AttributeError, match="'nothing'"):
+        _ = ours.nothing  # type: ignore[attr-defined]
+
+
+WITHOUT_GT4PY = {
+    "dlfield's presets answer": """
+        for name, preset in dl.presets().items():
+            if preset.device == "cpu":
+                assert gt4py.zeros((2, 3, 4), backend=name).strides == dl.zeros((2, 3, 4), backend=name).strides
+        assert gt4py.from_name("gt:gpu")["device"] == "gpu"
+        assert gt4py.from_name("gt:gpu")["layout_map"](("I", "J", "K", "0")) == (3, 2, 1, 0)
+    """,
+    "presets can be registered": """
+        gt4py.register("mine", {**gt4py.from_name("numpy"), "layout_map": lambda dims: (1, 0)})
+        assert gt4py.ones((2, 3), backend="mine").strides == (8, 16)
+        gt4py.register("mine", None)
+        try:
+            gt4py.ones((2, 3), backend="mine")
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError
+    """,
+    "what needs GT4Py says so": """
+        try:
+            gt4py.layout_registry
+        except AttributeError as error:
+            assert "pip install gt4py" in str(error)
+        else:
+            raise AssertionError
+        assert not hasattr(gt4py, "layout")
+    """,
+}
+
+
+def test_without_gt4py() -> None:
+    run_cases('sys.modules["gt4py"] = None\nimport dlfield as dl\nfrom dlfield import gt4py', WITHOUT_GT4PY)
+
+
+def test_annotations_and_dlfield_gt4py_do_not_import_gt4py() -> None:
+    run_python("""
+        import sys
+        import numpy as np
+        import dlfield as dl
+        from dlfield import gt4py
+        dl.get_dims(np.zeros(3), dl.Field["float64", "I"])
+        dl.Signature.from_annotations({"x": dl.Field["float64", "I"], "dt": float})
+        assert "gt4py" not in sys.modules
+    """)

@@ -1,4 +1,4 @@
-"""Origin and domain of wrapped stencils follow the stencil's own rules."""
+"""Origin and domain of wrapped stencils: the stencil's own rules, and the halo that a field states."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -9,12 +9,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import dlfield as dl
+from calls import Array
 from dlfield.gt4py import wrap
-from wrapped import WEIGHTED, Array, Call, climb
+from wrapped import WEIGHTED, Call, climb
 
 pytest.importorskip("gt4py")
 
 from gt4py.cartesian import gtscript
+from gt4py.cartesian.gtscript import PARALLEL, computation, interval
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +122,7 @@ def test_an_origin_that_is_too_small_in_one_dimension(quick: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"domain": (7, 3, 2)},
-            r'"inp": shape: \(7, 6, 4\) with .* has room for 5 points in I, the domain is \(7, 3, 2\)',
-        ),
+        ({"domain": (7, 3, 2)}, r'"inp": shape: \(7, 6, 4\) .* 5 points in I, the domain is \(7, 3, 2\)'),
         ({"domain": (4, 3)}, r"domain: \(4, 3\); allowed are three sizes"),
         ({"domain": "IJK"}, "domain: 'IJK'; allowed is a sequence of integers"),
         ({"domain": 4.5}, "domain: 4.5"),
@@ -138,6 +137,151 @@ def test_an_origin_that_is_too_small_in_one_dimension(quick: Any) -> None:
     ],
 )
 def test_errors_of_origin_and_domain_name_the_field(quick: Any, options: dict[str, Any], message: str) -> None:
-    call = Call(quick)
     with pytest.raises(dl.LayoutError, match=message):
-        wrap(quick)(**call.arrays, **{**WEIGHTED, **options})
+        wrap(quick)(**Call(quick).arrays, **{**WEIGHTED, **options})
+
+
+# A halo bounds the domain on both sides, unless the call gives a domain.
+
+SHAPE = (8, 8, 4)
+HALO = (2, 2, 0)
+
+
+def copy_field(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    with computation(PARALLEL), interval(...):
+        out = inp  # noqa: F841
+
+
+def shift(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    with computation(PARALLEL), interval(...):
+        out = inp[3, 0, 0]  # noqa: F841
+
+
+def below(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    with computation(PARALLEL), interval(...):
+        out = inp[-1, 0, 0]  # noqa: F841
+
+
+@pytest.fixture(scope="module")
+def copying() -> Any:
+    return gtscript.stencil(backend="numpy", definition=copy_field)
+
+
+def written(out: Any) -> set[tuple[slice, ...]] | Any:
+    """The box of points that are not 0, as slices; fails if there are others inside of it."""
+    values = np.asarray(out)
+    points = np.argwhere(values)
+    box = tuple(slice(int(low), int(high) + 1) for low, high in zip(points.min(0), points.max(0), strict=True))
+    assert values[box].all()
+    return box
+
+
+def fields(halo: Any = HALO, **options: Any) -> tuple[dl.Tensor, dl.Tensor]:
+    return dl.ones(SHAPE, halo=halo), dl.zeros(SHAPE, halo=halo, **options)
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+@pytest.mark.parametrize("on_mismatch", ["raise", "copy"])
+def test_only_the_inner_points_are_written(copying: Any, on_mismatch: Any) -> None:
+    wrapped, inner = wrap(copying, on_mismatch=on_mismatch), np.s_[2:6, 2:6, 0:4]
+    inp, out = fields()
+    info: dict[str, Any] = {}
+    wrapped(inp, out, exec_info=info)
+    assert written(out) == inner
+    assert info["domain"] == dl.Signature(x=dl.FieldSpec("float64", "IJK")).bind(x=inp).domain == (4, 4, 4)
+    # A view states what is left of the halo.
+    _, out = fields()
+    wrapped(inp[1:, :-2], out[1:, :-2])
+    assert written(out) == inner
+    # Also around temporaries.
+    _, out = fields(layout=(2, 1, 0))
+    wrapped(inp.astype("float32") if on_mismatch == "copy" else inp, out)
+    assert written(out) == inner
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+@pytest.mark.parametrize(
+    ("inp", "out", "box"),
+    [
+        # In another order of dimensions.
+        (
+            dl.ones((4, 8, 9), dims="KJI", halo=((0, 0), (1, 3), (2, 0))),
+            dl.zeros((4, 9, 8), dims="KIJ", halo=((0, 1), (0, 0), (0, 0))),
+            np.s_[0:3, 0:7, 0:4],
+        ),
+        # Each field starts at its own origin, as with `Signature.bind`.
+        (dl.ones(SHAPE, halo=HALO), np.zeros(SHAPE), np.s_[0:4, 0:4, 0:4]),
+        (dl.ones(SHAPE, halo=HALO), np.zeros((3, 9, 9)), np.s_[0:3, 0:4, 0:4]),
+    ],
+)
+def test_a_halo_of_some_fields(copying: Any, inp: Any, out: Any, box: Any) -> None:
+    wrap(copying)(inp, out)
+    assert written(out) == box
+
+
+def test_calls_that_differ_only_in_the_halo_differ_in_the_domain(copying: Any) -> None:
+    wrapped = wrap(copying)
+    for upper in (2, 1, 0, 2):
+        out = dl.zeros(SHAPE, halo=((2, upper), (0, 0), (0, 0)))
+        wrapped(dl.ones(SHAPE, halo=((2, upper), (0, 0), (0, 0))), out)
+        assert written(out) == np.s_[2 : 8 - upper, 0:8, 0:4]
+
+
+@pytest.mark.parametrize(
+    ("options", "box"),
+    [
+        ({"domain": (6, 5, 4)}, np.s_[2:8, 2:7, 0:4]),
+        ({"origin": (0, 0, 0), "domain": SHAPE}, np.s_[0:8, 0:8, 0:4]),
+        # An origin alone replaces the lower side only.
+        ({"origin": (1, 3, 0)}, np.s_[1:6, 3:6, 0:4]),
+    ],
+)
+def test_a_domain_in_the_call_may_reach_into_the_halo(copying: Any, options: dict[str, Any], box: Any) -> None:
+    inp, out = fields()
+    wrap(copying)(inp, out, **options)
+    assert written(out) == box
+
+
+def test_a_frozen_domain_may_reach_into_the_halo(copying: Any) -> None:
+    inp, out = fields()
+    wrap(copying.freeze(origin={"inp": (1, 1, 0), "out": (1, 1, 0)}, domain=(7, 7, 4)))(inp=inp, out=out)
+    assert written(out) == np.s_[1:8, 1:8, 0:4]
+
+
+def test_the_stencil_reads_in_the_halo_and_beyond() -> None:
+    """What the stencil reads above the domain is in the upper halo; the larger of the two bounds the domain."""
+    stencil = gtscript.stencil(backend="numpy", definition=shift)
+    for upper, last in [(2, 5), (4, 4)]:
+        out = dl.zeros(SHAPE)
+        wrap(stencil)(dl.ones(SHAPE, halo=((0, upper), (0, 0), (0, 0))), out)
+        assert written(out) == np.s_[0:last, 0:8, 0:4]
+
+
+def test_a_field_that_is_read_below_only_may_end_before_the_domain() -> None:
+    """Unless it states a halo: that bounds the domain."""
+    stencil = gtscript.stencil(backend="numpy", definition=below)
+    for inp, last in [(np.ones((4, 8, 4)), 4), (dl.ones((4, 8, 4), halo=((1, 0), (0, 0), (0, 0))), 3)]:
+        out = dl.zeros(SHAPE)
+        wrap(stencil)(inp, out, origin={"inp": (1, 0, 0)})
+        assert written(out) == np.s_[0:last, 0:8, 0:4]
+
+
+def test_a_field_that_is_all_halo_is_named(copying: Any) -> None:
+    inp, out = dl.ones((4, 8, 4), halo=HALO), dl.zeros((4, 8, 4), halo=HALO)
+    with pytest.raises(dl.LayoutError, match=r"domain: \(0, 4, 4\) is empty"):
+        wrap(copying)(inp, out)
+    with pytest.raises(dl.LayoutError, match=r'"inp": shape: \(4, 8, 4\).* the halo \(\(2, 2\), \(2, 2\), \(0, 0\)\)'):
+        wrap(copying)(inp, out, origin=(3, 0, 0))
+
+
+def test_origin_and_halo_of_fields_of_equal_shape_are_told_apart(copying: Any) -> None:
+    wrapped = wrap(copying)
+    for stated, origin, domain in [
+        ({}, (0, 0, 0), (8, 8, 4)),
+        ({"origin": (1, 1, 0)}, (1, 1, 0), (7, 7, 4)),
+        ({"halo": (1, 1, 0)}, (1, 1, 0), (6, 6, 4)),
+        ({"halo": (1, 1, 0), "origin": (2, 1, 0)}, (2, 1, 0), (5, 6, 4)),
+    ] * 2:
+        info: dict[str, Any] = {}
+        wrapped(dl.ones(SHAPE, **stated), np.zeros(SHAPE), exec_info=info)  # type: ignore[arg-type]
+        assert (tuple(info["origin"]["inp"]), tuple(info["domain"])) == (origin, domain)

@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable
+from enum import IntEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,10 +33,11 @@ from gt4py.cartesian.gtscript import (
 
 F8 = np.float64
 SHAPE = (6, 5, 4)
-FACTOR = 3.0
+# A compiler takes ten seconds for each.
+COMPILED = [pytest.param(name, marks=pytest.mark.exhaustive) for name in ("gt:cpu_kfirst", "gt:cpu_ifirst")]
 
 # mypy: disable-error-code="no-untyped-def, operator, index, assignment, misc, import-not-found, valid-type"
-# ruff: noqa: ANN201, F841
+# ruff: noqa: ANN201, ANN202, F841
 
 
 def outside(inp: Field[F8], out: Field[F8]):
@@ -104,44 +107,45 @@ def externals(inp: Field[F8], out: Field[F8], flag: np.bool_):
         out = FACTOR * inp if flag else inp
 
 
-def arrays_for(*names: str) -> dict[str, Any]:
+def random(**shapes: tuple[int, ...]) -> dict[str, Any]:
     generator = np.random.default_rng(3)
-    shapes = {"plane": SHAPE[:2], "level": SHAPE[2:], "table": (3,)}
-    return {name: generator.random(shapes.get(name, SHAPE)) for name in names}
+    return {name: generator.random(shape) for name, shape in shapes.items()}
 
 
-def vector_arrays() -> dict[str, Any]:
-    generator = np.random.default_rng(3)
-    return {name: generator.random((*SHAPE, 2)) for name in ("inp", "out")}
-
-
+TWO = random(inp=SHAPE, out=SHAPE)
+INP = random(inp=SHAPE)
+PLANE = random(inp=SHAPE, plane=SHAPE[:2])
+PLANES = random(inp=SHAPE, plane=SHAPE[:2], level=SHAPE[2:], out=SHAPE)
+VECTORS = random(inp=(*SHAPE, 2), out=(*SHAPE, 2))
+# The stencil, its fields, and the other arguments of a call.
 CASES: dict[str, tuple[Callable[..., None], dict[str, Any], dict[str, Any]]] = {
-    "outside": (outside, arrays_for("inp", "out"), {}),
-    "regions": (regions, arrays_for("inp", "out"), {"origin": (1, 1, 0), "domain": (3, 3, 2)}),
-    "loops": (loops, arrays_for("inp", "out"), {}),
-    "planes": (planes, arrays_for("inp", "plane", "level", "out"), {"origin": {"_all_": (0, 0, 0), "plane": (1, 0)}}),
-    "reduced": (reduced, arrays_for("inp", "plane"), {"domain": [4, 4, 4]}),
-    "vectors": (vectors, vector_arrays(), {"origin": (0, 1, 0)}),
-    "tables": (tables, arrays_for("table", "out"), {}),
-    "temporaries": (temporaries, arrays_for("inp", "out"), {"origin": {"inp": (1, 1, 0), "out": (0, 0, 0)}}),
-    "sweeps": (sweeps, arrays_for("inp", "out"), {"origin": 0}),
-    "sweeps, weighted": (sweeps, arrays_for("inp", "out"), {"weight": 0.75, "origin": (1, 1, 1)}),
-    "externals": (externals, arrays_for("inp", "out"), {"flag": True, "validate_args": False}),
-    "externals, checked": (externals, arrays_for("inp", "out"), {"flag": False, "origin": np.array([1, 0, 0])}),
-    "origin too small": (temporaries, arrays_for("inp", "out"), {"origin": (0, 0, 0)}),
-    "domain too large": (regions, arrays_for("inp", "out"), {"domain": (7, 5, 4)}),
-    "another scalar": (sweeps, arrays_for("inp", "out"), {"weight": 1}),
-    "unknown argument": (sweeps, arrays_for("inp", "out"), {"height": 1}),
-    "missing argument": (sweeps, arrays_for("inp"), {}),
-    "missing field": (regions, {**arrays_for("inp"), "out": None}, {}),
-    "more dimensions": (reduced, {**arrays_for("inp"), "plane": np.zeros(SHAPE)}, {}),
-    "other data dimensions": (vectors, {**vector_arrays(), "out": np.zeros((*SHAPE, 3))}, {}),
-    "another dtype": (regions, {**arrays_for("inp"), "out": np.zeros(SHAPE, "f4")}, {}),
+    "outside": (outside, TWO, {}),
+    "regions": (regions, TWO, {"origin": (1, 1, 0), "domain": (3, 3, 2)}),
+    "loops": (loops, TWO, {}),
+    "planes": (planes, PLANES, {"origin": {"_all_": (0, 0, 0), "plane": (1, 0)}}),
+    "reduced": (reduced, PLANE, {"domain": [4, 4, 4]}),
+    "vectors": (vectors, VECTORS, {"origin": (0, 1, 0)}),
+    "tables": (tables, random(table=(3,), out=SHAPE), {}),
+    "temporaries": (temporaries, TWO, {"origin": {"inp": (1, 1, 0), "out": (0, 0, 0)}}),
+    "sweeps": (sweeps, TWO, {"origin": 0}),
+    "sweeps, weighted": (sweeps, TWO, {"weight": 0.75, "origin": (1, 1, 1)}),
+    "externals": (externals, TWO, {"flag": True, "validate_args": False}),
+    "externals, checked": (externals, TWO, {"flag": False, "origin": np.array([1, 0, 0])}),
+    "origin too small": (temporaries, TWO, {"origin": (0, 0, 0)}),
+    "domain too large": (regions, TWO, {"domain": (7, 5, 4)}),
+    "another scalar": (sweeps, TWO, {"weight": 1}),
+    "unknown argument": (sweeps, TWO, {"height": 1}),
+    "missing argument": (sweeps, INP, {}),
+    "missing field": (regions, {**INP, "out": None}, {}),
+    "more dimensions": (reduced, {**INP, "plane": np.zeros(SHAPE)}, {}),
+    "other data dimensions": (vectors, {**VECTORS, "out": np.zeros((*SHAPE, 3))}, {}),
+    "another dtype": (regions, {**INP, "out": np.zeros(SHAPE, "f4")}, {}),
 }
 
 
+@cache
 def stencil_of(definition: Any, backend: str) -> Any:
-    given = {"externals": {"FACTOR": FACTOR}} if definition is externals else {}
+    given = {"externals": {"FACTOR": 3.0}} if definition is externals else {}
     return gtscript.stencil(backend=backend, definition=definition, **given)
 
 
@@ -187,16 +191,90 @@ def test_results_are_the_plain_stencils(case: str, backend: str, positional: boo
             assert ours == theirs
 
 
-@pytest.mark.parametrize("backend", ["numpy", "debug", "gt:cpu_kfirst", "gt:cpu_ifirst"])
-def test_a_field_that_is_not_accessed_is_passed_on(backend: str) -> None:
+@pytest.mark.parametrize("backend", ["numpy", *COMPILED])
+def test_a_field_that_is_not_accessed_is_passed_on(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generated code takes an array for it, though the branch that reads it never runs."""
     stencil = stencil_of(outside, backend)
     assert not stencil.field_info["inp"].access
     inp = dl.ones(SHAPE, backend=backend)
     inp.to_numpy()[...] = 7.0
     turned = dl.from_array(np.ones(SHAPE[::-1]), dims="KJI")
+    run, passed = type(stencil).run, []
+
+    def recorded(self: Any, **arguments: Any) -> None:
+        passed.append(arguments["inp"])
+        run(self, **arguments)
+
+    monkeypatch.setattr(type(stencil), "run", recorded)
     for given in (inp, inp.to_numpy(), inp.as_readonly(), turned):
         for options in ({}, {"on_mismatch": "copy"}):
             out = dl.ones(SHAPE, backend=backend)
             wrap(stencil, **options)(given, out)  # type: ignore[arg-type]
             assert not out.to_numpy().any()
+            assert type(passed[-1]) is np.ndarray
+            assert passed[-1].shape == SHAPE
+
+
+# Enumerations as scalars; GT4Py 1.2 replaces those of `gtscript.enum` by integers.
+
+
+marked = getattr(gtscript, "enum", None)
+
+
+class Unit(IntEnum):
+    ONE = 1
+    THREE = 3
+
+
+if marked is not None:
+    marked(Unit)
+
+
+def scale(out: gtscript.Field[np.float64], unit: np.int64):
+    with computation(PARALLEL), interval(...):
+        out = out * unit
+
+
+@pytest.mark.parametrize("backend", ["numpy", "debug"])
+def test_an_enumerator_is_its_integer(backend: str) -> None:
+    """Also in a second call, which reuses the first one's checks, and after a call with a plain integer."""
+    scaling = stencil_of(scale, backend)
+    out, wrapped = np.ones((3, 2, 2)), wrap(scaling)
+    for unit, wanted in [(Unit.THREE, 3), (Unit.THREE, 9), (2, 18), (Unit.ONE, 18), (np.int64(2), 36)]:
+        wrapped(out, unit)
+        assert (out == wanted).all()
+    wrapped(out, Unit.THREE, validate_args=False)
+    wrap(scaling.freeze(origin={"out": (0, 0, 0)}, domain=(3, 2, 2)))(out=out, unit=Unit.THREE)
+    assert (out == 324).all()
+
+
+def test_the_stencil_gets_its_integer_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    stencil = stencil_of(scale, "numpy")
+    passed: list[object] = []
+    monkeypatch.setattr(type(stencil), "run", lambda _self, *, unit, **_: passed.append(unit))
+    wrap(stencil)(np.ones((3, 2, 2)), Unit.THREE)
+    assert passed == [3]
+    assert type(passed[0]) is np.int64
+
+
+def test_an_enumerator_for_a_scalar_of_another_type_is_refused() -> None:
+    wrapped = wrap(stencil_of(sweeps, "numpy"))
+    for _ in range(2):
+        with pytest.raises(dl.DTypeError, match=r'^scalar "weight": Unit; .*float64'):
+            wrapped(np.ones(SHAPE), np.ones(SHAPE), weight=Unit.ONE)
+
+
+@pytest.mark.skipif(marked is None, reason="GT4Py has gtscript.enum since 1.2")
+def test_a_scalar_that_is_annotated_with_the_enumeration() -> None:
+    """The result equals the plain stencil's."""
+
+    def convert(out: gtscript.Field[np.float64], unit: Unit):
+        with computation(PARALLEL), interval(...):
+            out = out * 3.0 if unit == Unit.THREE else out + unit
+
+    stencil = gtscript.stencil(backend="numpy", definition=convert)
+    for unit in Unit:
+        theirs, ours = np.full((3, 2, 2), 5.0), np.full((3, 2, 2), 5.0)
+        stencil(theirs, unit)
+        wrap(stencil)(ours, unit)
+        assert np.array_equal(ours, theirs)

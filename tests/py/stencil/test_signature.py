@@ -1,15 +1,21 @@
-"""`FieldSpec` and `Signature`: properties, repr and refusals."""
+"""`FieldSpec` and `Signature`: properties, texts, copies and refusals."""
 
+import copy
 import inspect
-import re
+import pickle
+import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import dlfield as dl
+from calls import copying, signature, spec
+
+SIG = dl.Signature(device="cpu", a=spec(shape=("n", None)), b=spec("I", access="w", shape=("n",)))
+TEXT = "(a: Field[float64, I=n J, cpu], b: Field[float64, I=n, cpu, w])"
 
 
 def test_a_spec_has_read_access_and_no_constraints_by_default() -> None:
@@ -44,16 +50,17 @@ def test_the_defaults_of_the_text_signature_are_true() -> None:
     assert (str(made.device), made.on_mismatch, made.fields) == ("cpu", "raise", {})
 
 
-def dtypes() -> Iterator[tuple[Any, Any]]:
-    yield float, "float64"
-    yield np.float32, "float32"
-    yield "c16", "complex128"
-    yield np.dtype("bool"), "bool"
-    yield ml_dtypes.bfloat16, ml_dtypes.bfloat16
-    yield "=i8", "int64"
-
-
-@pytest.mark.parametrize(("given", "found"), list(dtypes()))
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (float, "float64"),
+        (np.float32, "float32"),
+        ("c16", "complex128"),
+        (np.dtype("bool"), "bool"),
+        (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
+        ("=i8", "int64"),
+    ],
+)
 def test_dtypes_of_numpy(given: Any, found: Any) -> None:
     assert dl.FieldSpec(given, "I").dtype == np.dtype(found)
 
@@ -62,20 +69,6 @@ def test_dtypes_of_torch_and_jax(torch: Any, jnp: Any) -> None:
     assert dl.FieldSpec(torch.float32, "I").dtype == np.dtype("float32")
     assert dl.FieldSpec(torch.bfloat16, "I").dtype == np.dtype(ml_dtypes.bfloat16)
     assert dl.FieldSpec(jnp.float16, "I").dtype == np.dtype("float16")
-
-
-def test_a_repr_evaluates_to_the_same() -> None:
-    texts = [
-        "FieldSpec('float64', ('I',))",
-        "FieldSpec('int32', ())",
-        "FieldSpec('bool', ('I', 'J', '0'), access='w')",
-        "FieldSpec('bool', ('I', 'x'), access='rw', layout=(1, 0), alignment_size=8, shape=(None, 5), optional=True)",
-    ]
-    for text in texts:
-        assert repr(eval(text, {"FieldSpec": dl.FieldSpec})) == text
-    whole = f"Signature(a={texts[0]}, b={texts[3]}, device='cpu', on_mismatch='copy', allow_overlap=True)"
-    assert repr(eval(whole, {"FieldSpec": dl.FieldSpec, "Signature": dl.Signature})) == whole
-    assert repr(dl.Signature(device=(2, 1))) == "Signature(device='cuda:1')"
 
 
 def test_a_signature_has_its_fields_in_order() -> None:
@@ -90,69 +83,140 @@ def test_a_signature_has_its_fields_in_order() -> None:
     assert repr(sig.fields["a"]) == "FieldSpec('float64', ('I',))"
 
 
-class Case(NamedTuple):
-    call: Callable[[], object]
-    error: type[Exception]
-    message: str
-
-
-def spec(error: type[Exception], message: str, dtype: Any = "f8", dims: Any = "IJ", **keywords: Any) -> Case:
-    return Case(lambda: dl.FieldSpec(dtype, dims, **keywords), error, message)
-
-
-def signature(error: type[Exception], message: str, **keywords: Any) -> Case:
-    return Case(lambda: dl.Signature(**keywords), error, message)
-
-
-make: Any = dl.FieldSpec
-FIELD = dl.FieldSpec("float64", "I")
-CASES = {
-    "no dtype": Case(lambda: make(), TypeError, r"dtype"),
-    "by position": Case(lambda: make("f8", "IJ", "w"), TypeError, r"position"),
-    "another keyword": Case(lambda: make("f8", "IJ", mode="w"), TypeError, r"mode"),
-    "big-endian": spec(dl.DTypeError, r"dtype: .*big.endian|>f8", dtype=">f8"),
-    "no such dtype": spec(dl.DTypeError, r"dtype: .*nonsense", dtype="nonsense"),
-    "components": spec(
-        dl.DTypeError, r'dtype: .*is a sub-array type; allowed is a scalar type.*dims, as "0"', dtype=("f8", 3)
+# A specification, its `repr`, and its short text, which says what a field must be.
+TEXTS = [
+    (spec(), "'float64', ('I', 'J')", "float64, I J"),
+    (spec((), "int8"), "'int8', ()", "int8, ()"),
+    (spec(None, None), "None", "any, ..."),
+    (
+        spec(("cell", "0"), "float32 | float64", access="w"),
+        "'float32 | float64', ('cell', '0'), access='w'",
+        "float32 | float64, cell 0, w",
     ),
-    "dims twice": spec(dl.DimsError, r"dims: .*I", dims="II"),
-    "dims empty label": spec(dl.DimsError, r"dims", dims=("I", "")),
-    "dims no text": spec(dl.DimsError, r"dims: 5 is not a string or a sequence", dims=5),
-    "dims numbers": spec(dl.DimsError, r"dims: 0\.5 is not a label", dims=(0.5, 1)),
-    "dims too many": spec(dl.DimsError, r"dims: more than 64", dims=[str(n) for n in range(70)]),
-    "access": spec(ValueError, r"access: 'x'; allowed is 'r', 'w' or 'rw'", access="x"),
-    "access order": spec(ValueError, r"access: 'wr'", access="wr"),
-    "access no text": spec(ValueError, r"access: 3; allowed", access=3),
-    "layout short": spec(dl.LayoutError, r"layout: \[0\] for 2 dimensions", layout=(0,)),
-    "layout twice": spec(dl.LayoutError, r"layout: \[0, 0\]", layout=(0, 0)),
-    "layout text": spec(dl.LayoutError, r"layout: 'C'", layout="C"),
-    "layout fraction": spec(TypeError, r"layout: 1\.0 is not an integer", layout=(0, 1.0)),
-    "alignment 0": spec(dl.LayoutError, r"alignment_size: 0 bytes; allowed is 1 or more", alignment_size=0),
-    "alignment huge": spec(dl.LayoutError, r"alignment_size: .*64 bits", alignment_size=1 << 64),
-    "alignment text": spec(TypeError, r"alignment_size: '64' is not an integer", alignment_size="64"),
-    "shape short": spec(dl.LayoutError, r"shape: 1 entries for 2 dimensions", shape=(3,)),
-    "shape negative": spec(dl.LayoutError, r"shape: extent -1 at axis 1", shape=(None, -1)),
-    "shape number": spec(TypeError, r"shape: 5 is not a sequence of integers, names of sizes or None", shape=5),
-    "shape fraction": spec(TypeError, r"shape: 1\.5 is not an integer", shape=(1.5, 2)),
-    "shape without end": spec(dl.LayoutError, r"shape: 65 dimensions", shape=iter(int, 1)),
-    "optional": spec(TypeError, r"optional: 'no'; allowed is True or False", optional="no"),
-    "no spec": signature(TypeError, r"^x: 'float64'; allowed is a FieldSpec for each keyword", x="float64"),
-    "the type": signature(TypeError, r"^x: <class .*FieldSpec'>; allowed is a FieldSpec", x=dl.FieldSpec),
-    "mistaken keyword": signature(TypeError, r"^on_mismach: 'copy'; allowed is a FieldSpec", on_mismach="copy"),
-    "on_mismatch": signature(ValueError, r"on_mismatch: 'cast'; allowed is 'raise' or 'copy'", on_mismatch="cast"),
-    "device": signature(dl.DeviceError, r"device.*tpu", device="tpu"),
-    "device is a field": signature(TypeError, r"device: FieldSpec\(.* is not a Device", device=FIELD),
-    "by position of a signature": Case(lambda: dl.Signature(FIELD), TypeError, r"each field by its name"),  # type: ignore[call-overload]
-}
+    (
+        spec(access="rw", layout=(1, 0), alignment_size=64, optional=True),
+        "'float64', ('I', 'J'), access='rw', layout=(1, 0), alignment_size=64, optional=True",
+        "float64, I J, rw, layout=[1, 0], alignment_size=64, optional",
+    ),
+    (
+        spec("KJI", "complex64", backend="gtmc", alignment_size=8),
+        "'complex64', ('K', 'J', 'I'), alignment_size=8, backend='gtmc'",
+        "complex64, K J I, alignment_size=8, backend=gtmc",
+    ),
+    (spec(shape=(5, None)), "'float64', ('I', 'J'), shape=(5, None)", "float64, I=5 J"),
+    (
+        spec("IJK", shape=("I", "J - 1", "n+1")),
+        "'float64', ('I', 'J', 'K'), shape=('I', 'J-1', 'n+1')",
+        "float64, I J-1 K=n+1",
+    ),
+    (spec(None, shape=("n", None, 3)), "'float64', shape=('n', None, 3)", "float64, n * 3"),
+    (spec(None, layout=(1, 0)), "'float64', layout=(1, 0)", "float64, * *, layout=[1, 0]"),
+]
+DUPLICATES: list[Callable[[Any], Any]] = [
+    lambda one: eval(repr(one), {"FieldSpec": dl.FieldSpec, "Signature": dl.Signature}),
+    copy.copy,
+    copy.deepcopy,
+    *[lambda one, protocol=protocol: pickle.loads(pickle.dumps(one, protocol)) for protocol in (2, 3, 4, 5)],
+]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_bad_input_is_named(name: str) -> None:
-    case = CASES[name]
-    with pytest.raises(case.error) as caught:
-        case.call()
-    shown = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-    assert re.search(case.message, shown), shown
+@pytest.mark.parametrize(("field", "shown", "text"), TEXTS)
+def test_the_text_says_what_a_field_must_be_and_copies_keep_it(field: dl.FieldSpec, shown: str, text: str) -> None:
+    assert repr(field) == f"FieldSpec({shown})"
+    assert str(field) == f"Field[{text}]"
+    for duplicate in DUPLICATES:
+        twin = duplicate(field)
+        assert repr(twin) == repr(field)
+        for name in ("dtype", "dtypes", "dims", "access", "layout", "alignment_size", "shape", "optional", "backend"):
+            assert getattr(twin, name) == getattr(field, name), name
+
+
+def test_the_text_of_a_signature_names_the_device() -> None:
+    assert str(SIG) == TEXT
+    assert str(dl.Signature()) == "()"
+    assert str(dl.Signature(device="cuda:1", x=spec())) == "(x: Field[float64, I J, cuda:1])"
+    assert repr(dl.Signature(device=(2, 1))) == "Signature(device='cuda:1')"
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+def test_a_copied_signature_binds_as_before(duplicate: Callable[[Any], Any]) -> None:
+    fields = {f"field{number}": field for number, (field, _, _) in enumerate(TEXTS)}
+    whole = signature(fields | {"device": "cuda:1", "on_mismatch": "copy", "allow_overlap": True})
+    assert repr(duplicate(whole)) == repr(whole)
+    assert repr(whole).endswith(", device='cuda:1', on_mismatch='copy', allow_overlap=True)")
+    twin = duplicate(copying(x=spec(access="w")))
+    for _ in range(2):
+        array = np.zeros((2, 3), "float32")
+        with twin.bind(x=array) as bound:
+            dl.as_numpy(bound.x)[...] = 2
+        assert array.sum() == 12
+
+
+def test_they_can_be_referenced_weakly() -> None:
+    for one in (dl.FieldSpec("f8"), dl.Signature()):
+        assert weakref.ref(one)() is one
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((), {"a": np.zeros((3, 4))}),
+        ((), {"a": np.zeros((3, 4)), "c": 5}),
+        ((np.zeros((3, 4)),), {}),
+        ((), {"a": np.zeros((3, 4)), "b": np.zeros(4)}),
+    ],
+)
+def test_errors_about_all_fields_note_the_signature(args: Any, kwargs: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, dl.LayoutError)) as caught:
+        SIG.bind(*args, **kwargs)
+    assert caught.value.__notes__ == [f"expected: {TEXT}"]
+
+
+def test_errors_about_one_field_stay_short() -> None:
+    with pytest.raises(dl.DimsError) as caught:
+        SIG.bind(a=np.zeros(3), b=np.zeros(3))
+    assert not hasattr(caught.value, "__notes__")
+
+
+# Keywords of `FieldSpec`, and the error; the gallery has more.
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"mode": "w"}, TypeError, "mode"),
+    ({"dtype": ">f8"}, dl.DTypeError, "dtype: .*big.endian|>f8"),
+    ({"dtype": ("f8", 3)}, dl.DTypeError, 'dtype: .*is a sub-array type; .*dims, as "0"'),
+    ({"dims": "II"}, dl.DimsError, "dims: .*I"),
+    ({"dims": ("I", "")}, dl.DimsError, "dims"),
+    ({"dims": 5}, dl.DimsError, "dims: 5 is not a string or a sequence"),
+    ({"dims": (0.5, 1)}, dl.DimsError, r"dims: 0\.5 is not a label"),
+    ({"dims": [str(n) for n in range(70)]}, dl.DimsError, "dims: more than 64"),
+    ({"access": "wr"}, ValueError, "access: 'wr'"),
+    ({"access": 3}, ValueError, "access: 3"),
+    ({"layout": (0, 0)}, dl.LayoutError, r"layout: \[0, 0\]"),
+    ({"layout": "C"}, dl.LayoutError, "layout: 'C'"),
+    ({"layout": (0, 1.0)}, TypeError, r"layout: 1\.0 is not an integer"),
+    ({"alignment_size": 0}, dl.LayoutError, "alignment_size: 0 bytes"),
+    ({"alignment_size": 1 << 64}, dl.LayoutError, "alignment_size: .*64 bits"),
+    ({"alignment_size": "64"}, TypeError, "alignment_size: '64' is not an integer"),
+    ({"shape": (None, -1)}, dl.LayoutError, "shape: extent -1 at axis 1"),
+    ({"shape": 5}, TypeError, "shape: 5 is not a sequence of integers, names of sizes or None"),
+    ({"shape": (1.5, 2)}, TypeError, r"shape: 1\.5 is not an integer"),
+    ({"shape": iter(int, 1)}, dl.LayoutError, "shape: 65 dimensions"),
+]
+
+
+@pytest.mark.parametrize(("keywords", "error", "message"), REFUSED)
+def test_bad_input_is_named(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        spec(**keywords)
+
+
+def test_a_signature_takes_fields_by_keyword() -> None:
+    for keywords, message in (
+        ({"on_mismach": "copy"}, "^on_mismach: 'copy'; allowed is a FieldSpec"),
+        ({"device": spec()}, r"device: FieldSpec\(.* is not a Device"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            signature(keywords)
 
 
 def test_an_arguments_exception_is_raised() -> None:
@@ -167,7 +231,7 @@ def test_an_arguments_exception_is_raised() -> None:
         dl.FieldSpec("f8", endless())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("made", [FIELD, dl.Signature(x=FIELD), dl.Signature(x=FIELD).bind(x=np.zeros(3))])
+@pytest.mark.parametrize("made", [spec(), dl.Signature(x=spec()), dl.Signature(x=spec("I")).bind(x=np.zeros(3))])
 def test_nothing_about_them_can_be_changed(made: Any) -> None:
     for name in ("dtype", "fields", "x", "domain", "anything"):
         with pytest.raises((AttributeError, TypeError)):

@@ -66,10 +66,11 @@ def dataarray(array: Array, dims: Any = "IJK") -> Any:
 
 
 def next_field(array: Array, dims: Any = "IJK") -> Any:
+    """A field of gt4py.next on the same memory."""
     gtx = pytest.importorskip("gt4py.next")
     kinds = {"K": gtx.DimensionKind.VERTICAL}
     labels = [gtx.Dimension(dim, kind=kinds.get(dim, gtx.DimensionKind.HORIZONTAL)) for dim in dims]
-    return gtx.as_field(labels, array)
+    return gtx.common._field(array, domain=gtx.common.domain(dict(zip(labels, array.shape, strict=True))))
 
 
 SIG = dl.Signature(a=spec(), b=spec(access="w"), c=spec(access="rw", optional=True))

@@ -1,22 +1,21 @@
-"""For tests of `dlfield.gt4py.wrap`: two stencils, and a call of the first with arrays of any library."""
+"""For tests of stencils of GT4Py: definitions, and a call of `mix` with arrays of any library."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import dlfield as dl
+from calls import Array, dataarray, next_field, torch_of
+from fakes import FakeTensor, Producer
 from fakes_interfaces import Exposing, host, interface_of
 
 pytest.importorskip("gt4py")
 
-from gt4py import next as gtx
 from gt4py.cartesian import gtscript
 from gt4py.cartesian.gtscript import FORWARD, PARALLEL, computation, interval
 
-Array = npt.NDArray[Any]
 DOMAIN = (4, 3, 2)
 SHAPE = (7, 6, 4)
 ORIGIN = (1, 2, 1)
@@ -58,7 +57,14 @@ def climb(  # type: ignore[no-untyped-def]  # noqa: ANN201 (GTScript allows no r
             out = out[0, 0, -1] + inp[2, 0, -1] + level[1]
 
 
+def add(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    with computation(PARALLEL), interval(...):
+        out = out + 2.0 * inp
+
+
 WEIGHTED: dict[str, Any] = {"weight": 2.0, "origin": ORIGIN, "domain": DOMAIN}
+# The scalars and the field that is not used, as a frozen stencil and `run` need them.
+PLAIN: dict[str, Any] = {"idle": None, "weight": 2.0, "offset": 0.5}
 
 
 class Call:
@@ -98,54 +104,20 @@ def in_strided_memory(array: Array, order: str) -> Array:
     return view
 
 
-def as_torch(array: Array) -> Any:
-    return pytest.importorskip("torch").from_numpy(array)
-
-
-def as_jax(array: Array) -> Any:
-    return dl.as_jax(array.copy(), copy=True)
-
-
-def as_xarray(array: Array) -> Any:
-    """A DataArray on the same memory, with its dimensions in another order."""
-    return pytest.importorskip("xarray").DataArray(array, dims=("I", "J", "K")).transpose("K", "I", "J")
-
-
-def as_tensor(array: Array) -> Any:
-    return dl.from_dlpack(array, dims="IJK").transpose("J", "K", "I")
-
-
-def as_field(array: Array) -> Any:
-    dims = [gtx.Dimension(label) for label in "IJ"] + [gtx.Dimension("K", kind=gtx.DimensionKind.VERTICAL)]
-    return gtx.common._field(array, domain=gtx.common.domain(dict(zip(dims, array.shape, strict=True))))
-
-
 def as_interface(array: Array) -> Any:
     """An object with GDP 3's data interface, with its dimensions in another order."""
     turned = array.transpose(2, 1, 0)
     return Exposing(kept=array, __gt_data_interface__={None: {**interface_of(turned), "dims": ("K", "J", "I")}})
 
 
-class OnlyDLPack:
-    """An array that supports DLPack only."""
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-
-    def __dlpack__(self, **keywords: Any) -> object:
-        return self.array.__dlpack__(**keywords)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
-
-
+# Some have the dimensions in another order than I, J, K, and say so.
 PRODUCERS: dict[str, Callable[[Array], Any]] = {
     "numpy": lambda array: array,
-    "torch": as_torch,
-    "xarray": as_xarray,
-    "tensor": as_tensor,
-    "gt4py.next": as_field,
-    "dlpack": OnlyDLPack,
+    "torch": torch_of,
+    "xarray": lambda array: dataarray(array).transpose("K", "I", "J"),
+    "tensor": lambda array: dl.from_dlpack(array, dims="IJK").transpose("J", "K", "I"),
+    "gt4py.next": next_field,
+    "dlpack": lambda array: Producer(FakeTensor(array)),
     "data interface": as_interface,
     "array interface": host,
 }
