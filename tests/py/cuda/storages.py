@@ -1,7 +1,9 @@
-"""Helpers for tests of host/device pairs."""
+"""Host/device pairs for tests, and a check of how many copies are made between host and device."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,26 @@ import numpy as np
 import dlfield as dl
 from dlfield import storage
 from dlfield.storage import SyncState
-from driver import IS_FAKE, Driver
+from driver import DRIVER, IS_FAKE
 from fakes_interfaces import Exposing
 
 CLEAN, HOST, DEVICE = SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY, SyncState.SYNC_DEVICE_DIRTY
+VALUES = np.arange(12.0).reshape(4, 3)
+# The values of an outdated buffer.
+OLD = -99
+
+
+def pair(state: int = CLEAN, values: Any = ((0.0,) * 3,) * 4, **keywords: Any) -> Any:
+    """A storage with these values in the up-to-date buffers, and `OLD` in the outdated one."""
+    made = storage.storage(np.array(values), device="gpu", **keywords)
+    assert isinstance(made, storage.SoftwareManagedGPUStorage)
+    made.synchronize()
+    if state == HOST:
+        device_buffer(made)[...] = OLD
+    if state == DEVICE:
+        made.to_numpy()[...] = OLD
+    made.sync_state.state = state
+    return made
 
 
 def on_gpu(values: Any) -> dl.Tensor:
@@ -22,7 +40,7 @@ def on_gpu(values: Any) -> dl.Tensor:
 def device_buffer(field: storage.Storage) -> dl.Tensor:
     """The device buffer after `acquire`, as a stencil on the device gets it."""
     entry = field.__gt_data_interface__["gpu"]
-    entry["acquire"]()
+    entry.get("acquire", lambda: None)()
     return dl.from_dlpack(Exposing(__cuda_array_interface__=entry, kept=field))
 
 
@@ -35,40 +53,18 @@ def on_host(field: storage.Storage) -> Any:
     return field.__array__(copy=True)
 
 
-class Counted:
-    """Counts copies to the device and to the host since it was created or last asked."""
-
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self.before = self.now()
-
-    def now(self) -> tuple[int, int]:
-        self.driver.wait_for_work()
-        found = self.driver.report()
-        return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
-
-    def restart(self) -> None:
-        self.before = self.now()
-
-    def are(self, to_device: int, to_host: int) -> bool:
-        now = self.now()
-        found = now[0] - self.before[0], now[1] - self.before[1]
-        self.before = now
-        return not IS_FAKE or found == (to_device, to_host)
+def copied() -> tuple[int, int]:
+    """How many copies to the device and to the host the test double has counted."""
+    assert DRIVER is not None
+    DRIVER.wait_for_work()
+    found = DRIVER.report()
+    return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
 
 
-def pair(state: int = CLEAN, **keywords: Any) -> storage.SoftwareManagedGPUStorage:
-    field = storage.zeros((4, 3), device="gpu", **keywords)
-    assert isinstance(field, storage.SoftwareManagedGPUStorage)
-    field.sync_state.state = state
-    return field
-
-
-def on_device_of(field: storage.Storage) -> Any:
-    interface = field.__cuda_array_interface__
-    return np.array(dl.from_dlpack(Exposing(__cuda_array_interface__=interface, kept=field)).to_device("cpu"))
-
-
-def changed(field: Any, state: int) -> Any:
-    field.sync_state.state = state
-    return field
+@contextmanager
+def copies(to_device: int = 0, to_host: int = 0) -> Iterator[None]:
+    """Check that the body makes as many copies to the device and to the host; only the test double counts them."""
+    before = copied()
+    yield
+    after = copied()
+    assert not IS_FAKE or (after[0] - before[0], after[1] - before[1]) == (to_device, to_host)

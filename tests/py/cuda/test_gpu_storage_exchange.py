@@ -14,24 +14,13 @@ import dlfield as dl
 from dlfield import storage
 from driver import Driver
 from fakes_interfaces import Exposing
-from storages import CLEAN, DEVICE, HOST, Counted, on_device, on_gpu, on_host
+from storages import CLEAN, DEVICE, HOST, VALUES, copies, on_device, on_host, pair
 
-VALUES = np.arange(12.0).reshape(4, 3)
-
-
-@pytest.fixture
-def copies(driver: Driver) -> Counted:
-    return Counted(driver)
+states = pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
 
 
 def holding(state: int) -> Any:
-    """A storage with `VALUES` in the buffers that the state calls up to date, and other values in the outdated one."""
-    old = np.full((4, 3), -1.0)
-    host = storage.as_storage(
-        old.copy() if state == DEVICE else VALUES.copy(), on_gpu(old if state == HOST else VALUES), halo=(1, 0)
-    )
-    host.sync_state.state = state  # type: ignore[union-attr]
-    return host
+    return pair(state, VALUES, halo=(1, 0))
 
 
 @dataclass
@@ -60,7 +49,10 @@ def through(attribute: str) -> Callable[[Any], Any]:
 def bound(device: str, access: Any) -> Callable[[Any], Any]:
     def call(field: Any) -> Any:
         spec = dl.FieldSpec("float64", "IJ", access=access)
+        own, before = HOST if device == "cpu" else DEVICE, field.sync_state.state
         with dl.Signature(x=spec, device=device).bind(x=field) as fields:
+            assert fields.x.device == device
+            assert field.sync_state.state == (own if before == own else CLEAN)
             return dl.from_array(fields.x, device="cpu")
 
     return call
@@ -77,6 +69,8 @@ WAYS = {
     "from_dlpack on the device": Way(lambda field: dl.from_dlpack(field, device="cuda:0", copy=False), True),
     "from_dlpack copied": Way(lambda field: dl.from_dlpack(field, copy=True), writes=False),
     "from_dlpack copied on the device": Way(lambda field: dl.from_dlpack(field, device="gpu", copy=True), True, False),
+    "to_numpy": Way(lambda field: field.to_numpy()),
+    "__array__ copied": Way(on_host, writes=False),
     "as_numpy": Way(dl.as_numpy),
     "as_numpy copied": Way(lambda field: dl.as_numpy(field, copy=True), writes=False),
     "np.asarray": Way(np.asarray),
@@ -110,14 +104,15 @@ EITHER = {"assignment in managed memory"}
 COPYING = {"a stencil on the device that reads", "a stencil on the device that writes"}
 
 
-@pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
+@states
 @pytest.mark.parametrize("name", WAYS)
-def test_every_export(copies: Counted, name: str, state: int) -> None:
+def test_every_export(name: str, state: int) -> None:
     way, field = WAYS[name], holding(state)
-    copies.restart()
-    found = way.read(field)
-    if name not in COPYING | EITHER:
-        assert copies.are(int(way.on_device and state == HOST), int(not way.on_device and state == DEVICE))
+    if name in COPYING | EITHER:
+        found = way.read(field)
+    else:
+        with copies(int(way.on_device and state == HOST), int(not way.on_device and state == DEVICE)):
+            found = way.read(field)
     if way.writes:
         assert field.sync_state.state == (DEVICE if way.on_device else HOST)
     elif name in EITHER or state == (DEVICE if way.on_device else HOST):
@@ -144,34 +139,41 @@ def test_writes_reach_the_other_buffer(name: str) -> None:
     assert (on_host(field) == 5).all()
 
 
-def test_as_torch_takes_the_host_buffer(torch: Any, copies: Counted) -> None:
-    for state in (CLEAN, HOST, DEVICE):
-        field = holding(state)
-        copies.restart()
+@states
+def test_as_torch_takes_the_host_buffer(torch: Any, state: int) -> None:
+    field = holding(state)
+    with copies(to_host=int(state == DEVICE)):
         tensor = dl.as_torch(field)
-        assert copies.are(0, int(state == DEVICE))
-        assert (tensor.device.type, field.sync_state.state) == ("cpu", HOST)
-        assert (tensor.numpy() == VALUES).all()
-        field.set_synchronized()
-        assert (dl.as_torch(field, copy=True).numpy() == VALUES).all()
-        assert field.sync_state.state == CLEAN
-        del tensor
-        assert torch.from_dlpack(field).device.type == "cuda"
-        assert field.sync_state.state == DEVICE
+    assert (tensor.device.type, field.sync_state.state) == ("cpu", HOST)
+    assert (tensor.numpy() == VALUES).all()
+    field.set_synchronized()
+    assert (dl.as_torch(field, copy=True).numpy() == VALUES).all()
+    assert field.sync_state.state == CLEAN
+    del tensor
+    assert torch.from_dlpack(field).device.type == "cuda"
+    assert field.sync_state.state == DEVICE
 
 
-def test_inspection_copies_and_marks_nothing(copies: Counted) -> None:
-    for state in (CLEAN, HOST, DEVICE):
-        field = holding(state)
-        copies.restart()
+@states
+def test_inspection_copies_and_marks_nothing(state: int) -> None:
+    field = holding(state)
+    with copies():
         assert dl.preflight(field, "numpy")
         assert dl.preflight(field, "cupy")
         assert dl.get_dims(field) == ("I", "J")
         assert dl.get_origin(field) == (1, 0)
         assert dl.zeros_like(field).halo == ((1, 1), (0, 0))
         assert field.__dlpack_device__() == (2, 0)
-        assert copies.are(0, 0)
-        assert field.sync_state.state == state
+    assert field.sync_state.state == state
+
+
+def test_managed_memory_is_exported_as_device_memory() -> None:
+    field: Any = storage.as_storage(np.zeros(3), dl.zeros(3, device="cuda_managed"))
+    for keywords in ({"dl_device": (2, 0)}, {"dl_device": (13, 0)}, {}):
+        field.synchronize()
+        taken = dl.from_dlpack(field.__dlpack__(max_version=(1, 3), **keywords))
+        taken[...] = taken.shape[0] + len(keywords)
+        assert on_host(field).tolist() == [3 + len(keywords)] * 3
 
 
 def test_labels_and_alignment_are_kept() -> None:
@@ -231,10 +233,9 @@ def test_a_pair_is_assigned_by_its_labels(device: str) -> None:
     assert np.asarray(target.to_device("cpu")).tolist() == [[0] * 3, [1] * 3, [2] * 3]
 
 
-def test_a_pinned_host_buffer_fits_every_gpu(copies: Counted) -> None:
+def test_a_pinned_host_buffer_fits_every_gpu() -> None:
     pinned = dl.from_array(VALUES, device="cuda_host")
-    pair: Any = storage.as_storage(pinned, dl.from_array(VALUES, device="cuda:0"))
-    copies.restart()
-    for device, expected in (("cpu", pinned), ("cuda:1", pinned), ("cuda:0", pair._device)):
-        assert dl.describe(pair, device=device).ptr == expected.ptr
-    assert copies.are(0, 0)
+    field: Any = storage.as_storage(pinned, dl.from_array(VALUES, device="cuda:0"))
+    with copies():
+        for device, expected in (("cpu", pinned), ("cuda:1", pinned), ("cuda:0", field._device)):
+            assert dl.describe(field, device=device).ptr == expected.ptr
