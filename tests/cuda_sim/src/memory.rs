@@ -5,7 +5,7 @@
 
 use crate::clocks::History;
 use crate::codes::{Failure, Outcome};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -76,6 +76,8 @@ struct Range {
 pub struct Memory {
     ranges: Vec<Range>,
     pub allocations: BTreeMap<u64, Allocation>,
+    /// The addresses of those that are not freed.
+    not_freed: BTreeSet<u64>,
     count: u64,
 }
 
@@ -88,7 +90,12 @@ impl Memory {
             Some(Range { base, twin, taken: PAGE })
         };
         let ranges = (0..devices).map(range).collect::<Option<_>>()?;
-        Some(Memory { ranges, allocations: BTreeMap::new(), count: 0 })
+        Some(Memory { ranges, allocations: BTreeMap::new(), not_freed: BTreeSet::new(), count: 0 })
+    }
+
+    /// Returns the allocations that are not freed, without a look at all that ever were.
+    pub fn not_freed(&self) -> impl Iterator<Item = &Allocation> + Clone {
+        self.not_freed.iter().filter_map(|base| self.allocations.get(base))
     }
 
     pub fn device_of(&self, address: u64) -> Option<usize> {
@@ -207,6 +214,7 @@ impl Memory {
         self.count += 1;
         let number = self.count;
         let history = History::default();
+        self.not_freed.insert(base);
         self.allocations.insert(base, Allocation { base, size, kind, device, life, pool, number, history });
     }
 
@@ -221,6 +229,7 @@ impl Memory {
     pub fn release(&mut self, base: u64) {
         let Some(found) = self.allocations.get_mut(&base) else { return };
         found.life = Life::Freed;
+        self.not_freed.remove(&base);
         found.history.clear();
         let (kind, size) = (found.kind, found.size);
         match kind {

@@ -76,7 +76,7 @@ impl Driver {
 
     /// Returns everything as JSON.
     pub fn json(&self) -> String {
-        let all = self.memory.allocations.values();
+        let all = self.memory.not_freed();
         let live = |kind| all.clone().filter(|found| found.kind == kind && found.life == Life::Live).count();
         let kinds = [Kind::Device, Kind::Managed, Kind::Pinned, Kind::Registered, Kind::Opened].map(live);
         let streams = self.streams.values().filter(|stream| !stream.implicit && !stream.destroyed).count();

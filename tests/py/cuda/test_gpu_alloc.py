@@ -113,35 +113,6 @@ def test_from_array_casts_as_numpy_does(driver: Driver) -> None:
         dl.from_array(np.ones(4), "int32", device="cuda:0")
 
 
-@pytest.mark.parametrize("wrong", [0, -1, "x"])
-@pytest.mark.parametrize("device", DEVICES)
-def test_invalid_streams(device: str, wrong: Any) -> None:
-    with pytest.raises(dl.ExchangeError, match="stream: "):
-        dl.zeros(3, device=device, stream=wrong)
-
-
-def test_the_host_has_no_streams() -> None:
-    with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is None on the host"):
-        dl.zeros(3, stream=1)
-    with pytest.raises(dl.ExchangeError, match="stream: 1"):
-        dl.from_array([1, 2], stream=1)
-
-
-@pytest.mark.misuse("bad_handles")
-def test_destroyed_streams(driver: Driver) -> None:
-    with driver.stream() as handle:
-        pass
-    with pytest.raises(dl.DeviceError, match=f"stream: {handle} is not a CUDA stream"):
-        dl.zeros(3, device="cuda:0", stream=handle)
-
-
-def test_missing_devices() -> None:
-    with pytest.raises(dl.DeviceError, match="cuda:99 cannot be used: the driver finds"):
-        dl.zeros(3, device="cuda:99")
-    with pytest.raises(dl.DeviceError, match="rocm:0"):
-        dl.zeros(3, device="rocm:0")
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("maker", MAKERS.values())
 def test_more_memory_than_there_is(maker: Callable[..., dl.Tensor], device: str) -> None:

@@ -12,17 +12,12 @@ from hypothesis import strategies as st
 
 import dlfield as dl
 from driver import Driver
-from storages import Counted
+from storages import copies
 from untyped import np
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
 SIZES = {"I": 3, "J": 4, "K": 5, "0": 2}
-
-
-@pytest.fixture
-def copies(driver: Driver) -> Counted:
-    return Counted(driver)
 
 
 def values_of(dims: str, dtype: str = "float64") -> Any:
@@ -90,20 +85,12 @@ PAIRS: dict[str, Callable[[Any], tuple[dl.Tensor, dl.Tensor]]] = {
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @pytest.mark.parametrize("make", PAIRS.values(), ids=PAIRS)
-def test_results_equal_the_hosts(copies: Counted, make: Callable[..., Any], operation: Callable[..., Any]) -> None:
+def test_results_equal_the_hosts(make: Callable[..., Any], operation: Callable[..., Any]) -> None:
     operands = make("cuda:0")
-    copies = Counted(copies.driver)
-    found = operation(*operands)
-    assert copies.are(0, 0)
+    with copies():
+        found = operation(*operands)
     same(found, operation(*make("cpu")))
     del found
-
-
-def test_the_example_of_the_proposal() -> None:
-    a, b = field("IJ"), field("K")
-    c = a + b
-    assert (c.dims, c.shape) == (("I", "J", "K"), (3, 4, 5))
-    assert np.array_equal(on_host(c), values_of("IJ")[:, :, None] + values_of("K"))
 
 
 @st.composite
@@ -138,11 +125,10 @@ def test_any_operands(made: list[tuple[str, dict[str, Any]]], ufunc: Any) -> Non
 # Other operands.
 
 
-def test_arrays_of_the_host_are_copied_once(copies: Counted) -> None:
+def test_arrays_of_the_host_are_copied_once() -> None:
     a, beside = field(), values_of("IJK")
-    copies = Counted(copies.driver)
-    found = (a + beside, beside - a, np.add(a, beside[:1, :, :1]))
-    assert copies.are(3, 0)
+    with copies(to_device=3):
+        found = (a + beside, beside - a, np.add(a, beside[:1, :, :1]))
     assert np.array_equal(on_host(found[0]), 2 * beside)
     assert np.array_equal(on_host(found[1]), 0 * beside)
     assert np.array_equal(on_host(found[2]), beside + beside[:1, :, :1])
@@ -152,33 +138,29 @@ def test_arrays_of_the_host_are_copied_once(copies: Counted) -> None:
         a + beside[0]
 
 
-def test_arrays_of_cupy_are_used_where_they_are(cupy: Any, copies: Counted) -> None:
+def test_arrays_of_cupy_are_used_where_they_are(cupy: Any) -> None:
     a, beside = field(alignment_size=64), cupy.asarray(values_of("IJK"))
-    copies = Counted(copies.driver)
-    found = a + beside
-    assert isinstance(found, dl.Tensor)
-    a += beside
-    assert copies.are(0, 0)
+    with copies():
+        found = a + beside
+        assert isinstance(found, dl.Tensor)
+        a += beside
     for tensor in (found, a):
         assert np.array_equal(on_host(tensor), 2 * values_of("IJK"))
     del found, beside
 
 
-def test_labelled_arrays_of_the_host(xarray: Any, copies: Counted) -> None:
+def test_labelled_arrays_of_the_host(xarray: Any) -> None:
     a, beside = field("IJ"), xarray.DataArray(values_of("K"), dims=("K",))
-    copies = Counted(copies.driver)
-    found = a + dl.from_dlpack(beside.data, dims="K").to_device("cuda:0")
-    assert copies.are(1, 0)
+    with copies(to_device=1):
+        found = a + dl.from_dlpack(beside.data, dims="K").to_device("cuda:0")
     assert np.array_equal(on_host(np.add(a, beside)), on_host(found))
 
 
 @pytest.mark.parametrize("operation", [np.add, np.less, lambda a, b: b - a, lambda a, b: np.add(a, 1, out=b)])
-def test_host_tensors_are_refused_and_not_copied(copies: Counted, operation: Callable[..., Any]) -> None:
+def test_host_tensors_are_refused_and_not_copied(operation: Callable[..., Any]) -> None:
     a, beside = field(), field(device="cpu")
-    copies = Counted(copies.driver)
-    with pytest.raises(dl.DeviceError, match=r"cpu.*to_device|to_device.*cpu"):
+    with copies(), pytest.raises(dl.DeviceError, match=r"cpu.*to_device|to_device.*cpu"):
         operation(a, beside)
-    assert copies.are(0, 0)
     assert np.array_equal(np.asarray(beside), values_of("IJK"))
 
 
@@ -192,23 +174,12 @@ def test_two_devices(driver: Driver) -> None:
         np.add(a, 1, out=field(device="cuda:1"))
 
 
-def test_a_device_that_is_not_the_first(driver: Driver, copies: Counted) -> None:
-    device = f"cuda:{driver.device_count - 1}"
-    a, b = field("IJ", device=device), field("K", device=device)
-    copies = Counted(copies.driver)
-    found = np.add.reduce(a * b + 1, axis="J")
-    assert copies.are(0, 0)
-    assert str(found.device) == device
-    same(found, np.add.reduce(field("IJ", device="cpu") * field("K", device="cpu") + 1, axis="J"))
-
-
 @pytest.mark.parametrize("other", ["cuda_managed", "cuda:0", "number", "cpu", "array"])
-def test_managed_memory(copies: Counted, other: str) -> None:
+def test_managed_memory(other: str) -> None:
     """Managed memory is computed with on the device unless the other operand is on the host."""
     managed = field(device="cuda_managed")
     beside: Any = 2.0 if other == "number" else values_of("IJK") if other == "array" else field(device=other)
     expected = values_of("IJK") + (2.0 if other == "number" else values_of("IJK"))
-    copies = Counted(copies.driver)
     for found in (managed + beside, beside + managed):
         assert np.array_equal(on_host(found), expected)
         assert found.dims == ("I", "J", "K")
@@ -222,31 +193,86 @@ def test_managed_memory(copies: Counted, other: str) -> None:
 # Outputs.
 
 
-def test_in_place(copies: Counted) -> None:
-    a, b = field(alignment_size=64), field("J")
-    before, address, expected = a, a.ptr, values_of("IJK")
-    copies = Counted(copies.driver)
+def in_place(a: Any, b: Any) -> Any:
+    before, address = a, a.ptr
     a += b
     a[1:, 2] *= 2
     a -= 1
-    assert copies.are(0, 0)
     assert (a is before, a.ptr) == (True, address)
-    expected += values_of("J")[:, None]
-    expected[1:, 2] *= 2
-    assert np.array_equal(on_host(a), expected - 1)
+    return a
 
 
-def test_out(copies: Counted) -> None:
-    a, b, out = field("I"), field("J"), dl.zeros((5, 4, 3), dims="KJI", device="cuda:0", alignment_size=64)
-    copies = Counted(copies.driver)
+def to_out(a: Any, b: Any, out: Any) -> Any:
     assert np.add(a, b, out=out) is out
     assert np.multiply(out, 2, out=out) is out
-    assert copies.are(0, 0)
-    expected = 2 * (values_of("I") + values_of("J")[:, None])
-    assert np.array_equal(on_host(out), np.broadcast_to(expected, (5, 4, 3)))
     turned = out.transpose("I", "J", "K")[::-1]
     np.copysign(turned, -1, out=turned)
-    assert np.array_equal(on_host(out), np.broadcast_to(-expected, (5, 4, 3)))
+    return out
+
+
+def to_out_that_overlaps(a: Any) -> Any:
+    np.add(a[1:], a[:-1], out=a[1:])
+    return a
+
+
+def to_out_that_is_cast(a: Any, out: Any) -> Any:
+    np.add(a, 1, out=out, casting="same_kind")
+    return out
+
+
+def masked(a: Any, rows: Any, out: Any) -> Any:
+    np.add(a, 1, out=out, where=rows > 1)
+    return out
+
+
+def two_results(a: Any, whole: Any) -> Any:
+    fraction, found = np.modf(a / 2, out=(None, whole))
+    assert found is whole
+    return fraction, whole
+
+
+def reduced(a: Any, out: Any) -> Any:
+    assert np.sum(a, axis=1, out=out) is out
+    assert np.maximum.reduce(a, axis="J", out=out) is out
+    return out
+
+
+def reduced_and_repeated(a: Any, out: Any) -> Any:
+    assert np.sum(a, axis=1, out=out) is out
+    return out
+
+
+def assigned_by_label(target: Any, rows: Any, turned: Any) -> Any:
+    target[...] = rows
+    target[1:] = turned[:, :, 1:]
+    return target
+
+
+# What is done, and the fields that it is done with.
+OUTPUTS: list[tuple[Callable[..., Any], *tuple[dict[str, Any], ...]]] = [
+    (in_place, {"alignment_size": 64}, {"dims": "J"}),
+    (to_out, {"dims": "I"}, {"dims": "J"}, {"dims": "KJI", "alignment_size": 64}),
+    (to_out_that_overlaps, {"dims": "IK"}),
+    (to_out_that_is_cast, {}, {"dtype": "float32"}),
+    (masked, {}, {"dims": "I"}, {}),
+    (two_results, {}, {}),
+    (reduced, {}, {"dims": "IK"}),
+    (reduced_and_repeated, {}, {"dims": "0IK"}),
+    (assigned_by_label, {"alignment_size": 64}, {"dims": "J"}, {"dims": "KJI"}),
+]
+
+
+@pytest.mark.parametrize("number", [0, -1], ids=["first device", "last device"])
+@pytest.mark.parametrize("work", OUTPUTS, ids=lambda work: work[0].__name__)
+def test_outputs_equal_the_hosts(driver: Driver, work: Any, number: int) -> None:
+    function, *fields = work
+    device = f"cuda:{number % driver.device_count}"
+    operands = [field(device=device, **keywords) for keywords in fields]
+    with copies():
+        found = function(*operands)
+    same(found, function(*[field(device="cpu", **keywords) for keywords in fields]))
+    assert (found[0] if isinstance(found, tuple) else found).device == device
+    del operands, found
 
 
 @pytest.mark.filterwarnings("error")
@@ -255,14 +281,6 @@ def test_no_warnings() -> None:
     np.maximum(a, 2, out=a)
     assert np.array_equal(on_host(np.minimum(a, 3)), np.clip(values_of("IJK"), 2, 3))
     assert np.array_equal(np.asarray(np.maximum(field(device="cpu"), 2)), np.maximum(values_of("IJK"), 2))
-
-
-def test_out_that_overlaps_an_input() -> None:
-    a = field("IK")
-    np.add(a[1:], a[:-1], out=a[1:])
-    expected = values_of("IK")
-    expected[1:] = expected[1:] + values_of("IK")[:-1]
-    assert np.array_equal(on_host(a), expected)
 
 
 @pytest.mark.parametrize(
@@ -284,32 +302,11 @@ def test_out_that_is_refused(out: Callable[[], dl.Tensor], error: type[Exception
     gc.collect()
 
 
-def test_two_results() -> None:
-    a, whole = field(), dl.zeros((3, 4, 5), device="cuda:0")
-    fraction, found = np.modf(a / 2, out=(None, whole))
-    assert found is whole
-    expected = np.modf(values_of("IJK") / 2)
-    assert np.array_equal(on_host(fraction), expected[0])
-    assert np.array_equal(on_host(whole), expected[1])
-
-
-def test_a_mask(copies: Counted) -> None:
-    a, rows = field(), field("I") > 1
-    out = dl.zeros((3, 4, 5), device="cuda:0")
-    copies = Counted(copies.driver)
-    np.add(a, 1, out=out, where=rows)
-    assert copies.are(0, 0)
-    assert np.array_equal(on_host(out), np.where(values_of("I")[:, None, None] > 1, values_of("IJK") + 1, 0))
-
-
 def test_dtype_and_casting() -> None:
     assert np.add(field(dtype="float32"), 1, dtype="float64").dtype == np.float64
     assert np.add(field(dtype="int8"), 1).dtype == np.int8
     with pytest.raises(OverflowError):
         field(dtype="int8") + 1000
-    out = field(dtype="float32")
-    np.add(field(), 1, out=out, casting="same_kind")
-    assert np.array_equal(on_host(out), values_of("IJK") + 1)
 
 
 # Reductions.
@@ -339,63 +336,18 @@ REDUCTIONS: dict[str, Callable[[Any], Any]] = {
     [{}, {"backend": "F"}, {"alignment_size": 64, "halo": (1, 1, 0)}, {"dtype": "int32"}],
     ids=["compact", "F order", "padded", "int32"],
 )
-def test_reductions(copies: Counted, keywords: dict[str, Any], reduction: Callable[[Any], Any]) -> None:
+def test_reductions(keywords: dict[str, Any], reduction: Callable[[Any], Any]) -> None:
     a = field(**keywords)
-    copies = Counted(copies.driver)
-    found = reduction(a)
-    assert copies.are(0, 0)
+    with copies():
+        found = reduction(a)
     same(found, reduction(field(device="cpu", **keywords)))
     del found
 
 
-def test_reductions_with_out(copies: Counted) -> None:
-    a, out = field(), dl.zeros((3, 5), dims="IK", device="cuda:0")
-    copies = Counted(copies.driver)
-    assert np.sum(a, axis=1, out=out) is out
-    assert np.maximum.reduce(a, axis="J", out=out) is out
-    assert copies.are(0, 0)
-    assert np.array_equal(on_host(out), values_of("IJK").max(axis=1))
-
-
-def test_a_reduction_is_repeated_in_a_larger_out(driver: Driver, copies: Counted) -> None:
-    device = driver.device_count - 1
-    a, out = field(device=f"cuda:{device}"), dl.zeros((2, 3, 5), dims=("0", "I", "K"), device=f"cuda:{device}")
-    copies = Counted(copies.driver)
-    assert np.sum(a, axis=1, out=out) is out
-    assert copies.are(0, 0)
-    assert np.array_equal(on_host(out), np.broadcast_to(values_of("IJK").sum(axis=1), (2, 3, 5)))
-
-
-def test_a_number_is_copied_to_the_host_on_demand(copies: Counted) -> None:
+def test_a_number_is_copied_to_the_host_on_demand() -> None:
     total = np.sum(field())
-    copies = Counted(copies.driver)
-    assert float(total.to_device("cpu")) == values_of("IJK").sum()
-    assert copies.are(0, 1)
-
-
-# Streams, and what CuPy lacks.
-
-
-@pytest.mark.parametrize("theirs", ["default", "another"])
-@pytest.mark.parametrize("ours", ["default", "another"])
-def test_streams(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
-    """CuPy's work is ordered between dlfield's work before and after it, whatever CuPy's current stream is."""
-    with driver.stream() as one:
-        stream = cupy.cuda.Stream.null if theirs == "default" else cupy.cuda.Stream(non_blocking=True)
-        with dl.cuda.stream(1 if ours == "default" else one, 0), stream:
-            a, b = dl.full((4, 4), 2.0, device="cuda:0"), dl.full((4,), 3.0, dims="J", device="cuda:0")
-            c = a * b
-            a[...] = 0
-            c += b
-            b[...] = 0
-            total, wide = np.sum(c, axis=0), dl.empty((2, 4), dims=("0", "J"), device="cuda:0")
-            np.sum(c, axis=0, out=wide)
-            c[...] = 0
-            assert on_host(total).tolist() == [36.0] * 4
-            assert on_host(wide).tolist() == [[36.0] * 4] * 2
-            assert on_host(a + b + c).tolist() == np.zeros((4, 4)).tolist()
-            del a, b, c, total, wide
-            gc.collect()
+    with copies(to_host=1):
+        assert float(total.to_device("cpu")) == values_of("IJK").sum()
 
 
 @pytest.mark.parametrize(
@@ -412,14 +364,3 @@ def test_what_cupy_cannot_do(ufunc: Any, method: str, keywords: dict[str, Any]) 
     with pytest.raises(TypeError, match="CuPy"):
         # Not `ufunc.reduce`: NumPy 2.4 leaks a reference to the array if `__array_ufunc__` raises.
         a.__array_ufunc__(ufunc, method, a, **keywords)
-
-
-def test_assignment_by_labels(copies: Counted) -> None:
-    target, rows, turned = dl.zeros((3, 4, 5), device="cuda:0", alignment_size=64), field("J"), field("KJI")
-    copies = Counted(copies.driver)
-    target[...] = rows
-    target[1:] = turned[:, :, 1:]
-    assert copies.are(0, 0)
-    expected = np.broadcast_to(values_of("J")[:, None], (3, 4, 5)).copy()
-    expected[1:] = values_of("KJI").T[1:]
-    assert np.array_equal(on_host(target), expected)

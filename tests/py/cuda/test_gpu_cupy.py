@@ -10,8 +10,8 @@ import pytest
 
 import dlfield as dl
 from dlfield import storage
-from driver import DRIVER, IS_FAKE, Driver
-from storages import Counted
+from driver import DRIVER, IS_FAKE
+from storages import copies
 
 SHAPE = (4, 6)
 VALUES = np.arange(24.0).reshape(SHAPE)
@@ -27,11 +27,6 @@ def field_on(device: str = "cuda:0", **keywords: Any) -> dl.Tensor:
 
 def on_host(field: Any) -> Any:
     return np.asarray(field.to_device("cpu"))
-
-
-@pytest.fixture
-def copies(driver: Driver) -> Counted:
-    return Counted(driver)
 
 
 FIELDS: dict[str, Callable[[], dl.Tensor]] = {
@@ -71,17 +66,16 @@ def test_the_same_elements(cupy: Any, make: Callable[[], dl.Tensor], view: Calla
     assert on_host(field).tolist() == expected.tolist()
 
 
-def test_to_cupy_and_to_ndarray_copy_nothing(cupy: Any, copies: Counted) -> None:
+def test_to_cupy_and_to_ndarray_copy_nothing(cupy: Any) -> None:
     field = field_on(alignment_size=64)
-    copies = Counted(copies.driver)
-    for array in (field.to_cupy(), field.to_ndarray(), dl.as_cupy(field), dl.as_cupy(field, copy=False)):
-        assert isinstance(array, cupy.ndarray)
-        assert array.data.ptr == field.ptr
-    assert dl.as_cupy(array) is array
-    other = dl.as_cupy(field, copy=True)
-    assert other.data.ptr != field.ptr
-    other[...] = 0
-    assert copies.are(0, 0)
+    with copies():
+        for array in (field.to_cupy(), field.to_ndarray(), dl.as_cupy(field), dl.as_cupy(field, copy=False)):
+            assert isinstance(array, cupy.ndarray)
+            assert array.data.ptr == field.ptr
+        assert dl.as_cupy(array) is array
+        other = dl.as_cupy(field, copy=True)
+        assert other.data.ptr != field.ptr
+        other[...] = 0
     assert on_host(field).tolist() == VALUES.tolist()
 
 
@@ -108,45 +102,42 @@ def test_the_pointer_of_a_storage(cupy: Any) -> None:
     assert cupy.asnumpy(cupy.ndarray(SHAPE, "float64", pointer)).tolist() == VALUES.tolist()
 
 
-def test_read_only_memory(cupy: Any, copies: Counted) -> None:
+def test_read_only_memory(cupy: Any) -> None:
     field = field_on().as_readonly()
     assert dl.preflight(field, "cupy").verdict == "copy"
     for refused in (field.to_cupy, field.to_ndarray, lambda: dl.as_cupy(field, copy=False)):
         with pytest.raises(dl.ExchangeError, match="read-only"):
             refused()
-    copies = Counted(copies.driver)
-    array = dl.as_cupy(field)
-    array[...] = 0
-    assert copies.are(0, 0)
+    with copies():
+        array = dl.as_cupy(field)
+        array[...] = 0
     assert on_host(field).tolist() == VALUES.tolist()
     assert cupy.asnumpy(array).tolist() == np.zeros(SHAPE).tolist()
 
 
-def test_memory_of_the_host(cupy: Any, copies: Counted) -> None:
+def test_memory_of_the_host(cupy: Any) -> None:
     field = dl.from_array(VALUES)
-    with pytest.raises(dl.NoSuchBufferError):
+    with copies(), pytest.raises(dl.NoSuchBufferError):
         field.to_cupy()
-    with pytest.raises(dl.ExchangeError, match="copy=False"):
+    with copies(), pytest.raises(dl.ExchangeError, match="copy=False"):
         dl.as_cupy(field, copy=False)
-    assert copies.are(0, 0)
-    array = dl.as_cupy(field)
-    assert copies.are(1, 0)
+    with copies(to_device=1):
+        array = dl.as_cupy(field)
     assert cupy.asnumpy(array).tolist() == VALUES.tolist()
 
 
-def test_there_and_back(cupy: Any, copies: Counted) -> None:
+def test_there_and_back(cupy: Any) -> None:
     made = cupy.asarray(VALUES)
-    copies = Counted(copies.driver)
-    for read in (dl.from_dlpack, dl.describe):
-        field = read(made[1:, ::2].T)
-        assert (field.ptr, field.strides, str(field.device)) == (made.data.ptr + 48, (16, 48), "cuda:0")
-        assert not field.readonly
-    back = dl.as_cupy(dl.from_dlpack(made))
-    assert (back.data.ptr, back.strides) == (made.data.ptr, made.strides)
-    del made
-    gc.collect()
-    back[0, 0] = 7
-    assert copies.are(0, 0)
+    with copies():
+        for read in (dl.from_dlpack, dl.describe):
+            field = read(made[1:, ::2].T)
+            assert (field.ptr, field.strides, str(field.device)) == (made.data.ptr + 48, (16, 48), "cuda:0")
+            assert not field.readonly
+        back = dl.as_cupy(dl.from_dlpack(made))
+        assert (back.data.ptr, back.strides) == (made.data.ptr, made.strides)
+        del made
+        gc.collect()
+        back[0, 0] = 7
     assert cupy.asnumpy(back)[0].tolist() == [7, 1, 2, 3, 4, 5]
 
 
@@ -196,34 +187,31 @@ def test_assignment_to_positions(cupy: Any, name: str, value: str) -> None:
     assert on_host(field).tolist() == expected.tolist()
 
 
-def test_positions_on_the_device(cupy: Any, copies: Counted) -> None:
+def test_positions_on_the_device(cupy: Any) -> None:
     field, positions = field_on(), cupy.asarray(np.array([2, 0]))
-    copies = Counted(copies.driver)
-    found = field[positions]
-    field[positions] = found * 2
-    assert copies.are(0, 0)
+    with copies():
+        found = field[positions]
+        field[positions] = found * 2
     assert on_host(field)[[2, 0]].tolist() == (VALUES[[2, 0]] * 2).tolist()
 
 
 @pytest.mark.usefixtures("cupy")
-def test_a_storage_is_only_read_where_it_is_assigned_to_positions(copies: Counted) -> None:
+def test_a_storage_is_only_read_where_it_is_assigned_to_positions() -> None:
     field, values = field_on(), storage.storage(-VALUES[:2], device="gpu")
     values.synchronize()
-    copies = Counted(copies.driver)
-    field[np.array([1, 3])] = values
-    # The positions are copied to the device.
-    assert copies.are(1, 0)
+    with copies(to_device=1):
+        field[np.array([1, 3])] = values
+        # The positions are copied to the device.
     assert isinstance(values, storage.SoftwareManagedGPUStorage)
     assert values.sync_state.state == storage.SyncState.SYNC_CLEAN
     assert on_host(field)[[1, 3]].tolist() == (-VALUES[:2]).tolist()
 
 
-def test_assignment_of_a_cupy_array(cupy: Any, copies: Counted) -> None:
+def test_assignment_of_a_cupy_array(cupy: Any) -> None:
     field, source = dl.zeros(SHAPE, alignment_size=64, device="cuda:0"), cupy.asarray(VALUES)
-    copies = Counted(copies.driver)
-    field[...] = source
-    field[1:3, 2] = source[:2, 0]
-    assert copies.are(0, 0)
+    with copies():
+        field[...] = source
+        field[1:3, 2] = source[:2, 0]
     assert on_host(field)[:, 2].tolist() == [2, 0, 6, 20]
 
 
@@ -283,6 +271,38 @@ def test_positions_come_in_order(cupy: Any, streams: str) -> None:
         assert on_host(field).tolist() == [[5.0] * 6, [1.0] * 6, [5.0] * 6, [2.0] * 6]
         assert cupy.asnumpy(found).tolist() == [[5.0] * 6, [2.0] * 6]
         del field, new, found
+
+
+@streams
+def test_arithmetic_comes_in_order(cupy: Any, streams: str) -> None:
+    with working_on(cupy, streams):
+        a, b = dl.full((4, 4), 2.0, device="cuda:0"), dl.full((4,), 3.0, dims="J", device="cuda:0")
+        c: Any = a * b
+        a[...] = 0
+        c += b
+        b[...] = 0
+        total, wide = np.sum(c, axis=0), dl.empty((2, 4), dims=("0", "J"), device="cuda:0")
+        np.sum(c, axis=0, out=wide)  # type: ignore[call-overload]
+        c[...] = 0
+        assert on_host(total).tolist() == [36.0] * 4
+        assert on_host(wide).tolist() == [[36.0] * 4] * 2
+        assert on_host(a + b + c).tolist() == np.zeros((4, 4)).tolist()
+        del a, b, c, total, wide
+
+
+@streams
+def test_masks_come_in_order(cupy: Any, streams: str) -> None:
+    with working_on(cupy, streams):
+        a, mask = dl.full((8,), 2.0, device="cuda:0"), dl.zeros((8,), "?", device="cuda:0")
+        mask[:4] = True
+        a[mask] = 5
+        mask[...] = True
+        selected = a[mask]
+        mask[...] = False
+        a[...] = dl.zeros((8,), device="cuda:0")
+        assert selected.get().tolist() == [5.0] * 4 + [2.0] * 4
+        assert a.tolist() == [0.0] * 8
+        del a, mask, selected
 
 
 @streams

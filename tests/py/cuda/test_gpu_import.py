@@ -237,12 +237,10 @@ def test_graph_capture(driver: Driver) -> None:
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("wrong", [0, -2, "x", 1.5])
 def test_invalid_streams(driver: Driver, read: Callable[..., Any], wrong: Any) -> None:
-    for producer in (Interface(Memory(driver)), dl.zeros(3, device="cuda:0")):
+    refused = Producer(Memory(driver))
+    for producer in (Interface(Memory(driver)), refused):
         with pytest.raises(dl.ExchangeError, match="stream: "):
             read(producer, stream=wrong)
-    refused = Producer(Memory(driver))
-    with pytest.raises(dl.ExchangeError, match="stream: "):
-        read(refused, stream=wrong)
     assert refused.streams == []
     refused.memory.free()
 

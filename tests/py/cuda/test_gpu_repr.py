@@ -1,7 +1,6 @@
 """`repr` of memory that the host cannot read: it copies and shows only the elements that NumPy would show."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest

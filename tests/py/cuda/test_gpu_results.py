@@ -12,7 +12,7 @@ import dlfield as dl
 from dlfield import storage
 from driver import IS_FAKE, Driver
 from fakes_interfaces import Exposing
-from storages import CLEAN, DEVICE, HOST, Counted, on_device, on_host
+from storages import CLEAN, DEVICE, HOST, copies, on_device, on_host
 from untyped import np
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
@@ -20,11 +20,6 @@ VALUES = np.arange(24.0).reshape(2, 3, 4)
 
 def field(device: str = "cuda:0", **keywords: Any) -> dl.Tensor:
     return dl.from_array(VALUES, device=device, **keywords)
-
-
-@pytest.fixture
-def copies(driver: Driver) -> Counted:
-    return Counted(driver)
 
 
 @pytest.fixture
@@ -56,25 +51,24 @@ def test_one_element_is_a_number(device: str) -> None:
 
 
 @pytest.mark.usefixtures("no_cupy")
-def test_only_one_element_is_copied(copies: Counted) -> None:
+def test_only_one_element_is_copied() -> None:
     a = field()
-    copies = Counted(copies.driver)
-    for convert in (float, int, bool, complex):
-        error = ValueError if convert is bool else TypeError
-        with pytest.raises(error) as found:
-            convert(a)
-        with pytest.raises(error) as expected:
-            convert(VALUES)
-        assert str(found.value) == str(expected.value)
-    with pytest.raises(ValueError, match="size 1"):
-        a.item()
-    with pytest.raises(IndexError):
-        a.item(24)
-    with pytest.raises(TypeError, match="allowed is a tensor without dimensions"):
-        f"{a:.2f}"
-    assert copies.are(0, 0)
-    assert a.item(7) == 7.0
-    assert copies.are(0, 1)
+    with copies():
+        for convert in (float, int, bool, complex):
+            error = ValueError if convert is bool else TypeError
+            with pytest.raises(error) as found:
+                convert(a)
+            with pytest.raises(error) as expected:
+                convert(VALUES)
+            assert str(found.value) == str(expected.value)
+        with pytest.raises(ValueError, match="size 1"):
+            a.item()
+        with pytest.raises(IndexError):
+            a.item(24)
+        with pytest.raises(TypeError, match="allowed is a tensor without dimensions"):
+            f"{a:.2f}"
+    with copies(to_host=1):
+        assert a.item(7) == 7.0
 
 
 @pytest.mark.usefixtures("no_cupy")
@@ -160,13 +154,12 @@ def test_masks_of_storages_are_matched_by_label(device: str) -> None:
 
 
 @pytest.mark.usefixtures("cupy")
-def test_masks_for_writes_on_the_device_stay_there(copies: Counted) -> None:
+def test_masks_for_writes_on_the_device_stay_there() -> None:
     pair, mask = storage.storage(VALUES, device="gpu"), dl.from_array(VALUES > 5, device="cuda:0")
     pair.synchronize()
     value = dl.full((), 3.0, device="cuda:0")
-    copies.restart()
-    pair[mask] = value
-    assert copies.are(0, 0)
+    with copies():
+        pair[mask] = value
     assert on_host(pair).tolist() == np.where(VALUES > 5, 3, VALUES).tolist()
 
 
@@ -183,15 +176,13 @@ def test_views_of_storages_with_new_axes_are_up_to_date_and_may_be_written(state
 
 
 @pytest.mark.usefixtures("cupy")
-def test_results_on_the_device_are_used_there(copies: Counted) -> None:
+def test_results_on_the_device_are_used_there() -> None:
     a = field(alignment_size=64)
-    copies = Counted(copies.driver)
-    selected = a[a < 2]
-    assert copies.are(0, 0)
+    with copies():
+        selected = a[a < 2]
     a[a > 5] = 0
-    copies.restart()
-    assert bool(np.all(a >= 0)) is True
-    assert copies.are(0, 1)
+    with copies(to_host=1):
+        assert bool(np.all(a >= 0)) is True
     assert not np.any(a < 0)
     if (a == 99).any():
         pytest.fail("a reduction in an if statement")
@@ -233,24 +224,6 @@ def test_none_gives_an_array_on_the_same_memory_of_the_device() -> None:
     assert a.ravel().get().tolist() == a.flatten("F").get().tolist() == [5.0] * 24
     assert a.ravel().data.ptr == a.ptr != a.flatten().data.ptr
     del found
-
-
-@pytest.mark.parametrize("theirs", ["default", "another"])
-@pytest.mark.parametrize("ours", ["default", "another"])
-def test_streams_of_keys(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
-    with driver.stream() as one:
-        stream = cupy.cuda.Stream.null if theirs == "default" else cupy.cuda.Stream(non_blocking=True)
-        with dl.cuda.stream(1 if ours == "default" else one, 0), stream:
-            a, mask = dl.full((8,), 2.0, device="cuda:0"), dl.zeros((8,), "?", device="cuda:0")
-            mask[:4] = True
-            a[mask] = 5
-            mask[...] = True
-            selected = a[mask]
-            mask[...] = False
-            a[...] = dl.zeros((8,), device="cuda:0")
-            assert selected.get().tolist() == [5.0] * 4 + [2.0] * 4
-            assert a.tolist() == [0.0] * 8
-            del a, mask, selected
 
 
 # Copies to the host.

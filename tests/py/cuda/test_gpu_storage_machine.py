@@ -17,8 +17,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multi
 import dlfield as dl
 from dlfield import storage
 from dlfield.storage import SyncState
-from driver import DRIVER, IS_FAKE
+from driver import IS_FAKE
 from fakes_interfaces import Exposing
+from storages import copied
 
 SHAPE = (4, 3)
 KEYS = [..., (1, 2), 0, (slice(1, 3),), (..., slice(1, None)), (slice(None, None, -1), slice(None)), (slice(2, 2),)]
@@ -64,24 +65,39 @@ class View:
     model: Model
 
 
-def copies() -> tuple[int, int]:
-    assert DRIVER is not None
-    DRIVER.wait_for_work()
-    found = DRIVER.report()
-    return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
-
-
 @contextmanager
-def counted(*models: Model) -> Iterator[None]:
-    """Check that the body makes as many copies as the models count."""
+def counted(*views: View) -> Iterator[None]:
+    """Check that the body makes as many copies as the models count, and that the states are those of the models."""
+    models = {id(view.model): view.model for view in views}.values()
     for model in models:
         model.to_device = model.to_host = 0
-    before = copies()
+    before = copied()
     yield
-    after = copies()
-    different = list({id(model): model for model in models}.values())
-    found = after[0] - before[0], after[1] - before[1]
-    assert not IS_FAKE or found == (sum(m.to_device for m in different), sum(m.to_host for m in different))
+    after = copied()
+    found, expected = np.subtract(after, before), (sum(m.to_device for m in models), sum(m.to_host for m in models))
+    assert not IS_FAKE or tuple(found) == expected
+    for view in views:
+        assert view.field.sync_state.state == view.model.state
+
+
+def operand(view: View, number: int, modified: str | None) -> View:
+    """Another storage of the same shape and labels, all of one number, with its host or device buffer modified."""
+    values = np.full(view.values.shape, float(number))
+    field: Any = storage.full(values.shape, float(number), dims=view.field.dims, device="gpu")
+    if modified is not None:
+        field.sync_state.state = SyncState.SYNC_HOST_DIRTY if modified == "host" else SyncState.SYNC_DEVICE_DIRTY
+    return View(field, values, Model(values, modified != "device", modified != "host"))
+
+
+def computed(*operands: View) -> str:
+    """Where a result is computed: on the device if one operand is up to date there, to which all are copied."""
+    side = "device" if any(view.model.device for view in operands) else "host"
+    for view in operands:
+        view.model.used(side)
+    return side
+
+
+MODIFIED = st.sampled_from([None, "host", "device"])
 
 
 class Storages(RuleBasedStateMachine):
@@ -100,12 +116,12 @@ class Storages(RuleBasedStateMachine):
         if axis >= view.field.ndim:
             return view
         key = (slice(None),) * axis + (slice(start, None) if step > 0 else slice(None, None, step),)
-        with counted(view.model):
+        with counted(view):
             return View(view.field[key], view.values[key], view.model)
 
     @rule(target=views, view=views)
     def turn(self, view: View) -> View:
-        with counted(view.model):
+        with counted(view):
             return View(view.field.transpose(), view.values.T, view.model)
 
     @rule(view=views, key=st.sampled_from(KEYS), number=st.integers(0, 99))
@@ -126,7 +142,7 @@ class Storages(RuleBasedStateMachine):
             selected = view.values[key]
         except IndexError:
             return
-        with counted(view.model):
+        with counted(view):
             view.field[key] = value
             view.model.written(side, whole=np.size(selected) == view.model.values.size)
         view.values[key] = number
@@ -138,14 +154,14 @@ class Storages(RuleBasedStateMachine):
         if view.values.shape != values.shape or view.model is other.model:
             return
         side = "device" if other.model.device else "host"
-        with counted(view.model, other.model):
+        with counted(view, other):
             view.field[...] = other.field
             view.model.written(side, whole=view.values.size == view.model.values.size)
         view.values[...] = values
 
     @rule(view=views)
     def read_on_the_host(self, view: View) -> None:
-        with counted(view.model):
+        with counted(view):
             found = view.field.__array__(copy=True)
             view.model.used("host")
         assert (found == view.values).all()
@@ -153,7 +169,7 @@ class Storages(RuleBasedStateMachine):
     @rule(view=views)
     def read_a_number(self, view: View) -> None:
         if view.values.size:
-            with counted(view.model):
+            with counted(view):
                 found = view.field[(0,) * view.field.ndim]
                 view.model.used("host")
             assert found == view.values[(0,) * view.values.ndim]
@@ -161,7 +177,7 @@ class Storages(RuleBasedStateMachine):
     @rule(view=views)
     def read_on_the_device(self, view: View) -> None:
         entry = view.field.__gt_data_interface__["gpu"]
-        with counted(view.model):
+        with counted(view):
             entry["acquire"]()
             view.model.used("device")
         found = self.buffer(view.field, "cuda:0").to_device("cpu")
@@ -178,7 +194,7 @@ class Storages(RuleBasedStateMachine):
     def run_a_stencil(self, view: View, device: str, access: Any) -> None:
         spec = dl.FieldSpec("float64", view.field.dims, access=access)
         side = "host" if device == "cpu" else "device"
-        with counted(view.model), dl.Signature(x=spec, device=device).bind(x=view.field):
+        with counted(view), dl.Signature(x=spec, device=device).bind(x=view.field):
             view.model.used(side)
             if access == "rw":
                 self.buffer(view.field, device)[...] = 50.0
@@ -189,7 +205,7 @@ class Storages(RuleBasedStateMachine):
     @rule(view=views, device=st.sampled_from([None, "cpu", "cuda:0"]), writable=st.booleans())
     def describe(self, view: View, device: str | None, writable: bool) -> None:
         side = "device" if device == "cuda:0" else "host"
-        with counted(view.model):
+        with counted(view):
             seen = dl.describe(view.field, device=device, writable=writable)
             if writable:
                 view.model.written(side)
@@ -199,19 +215,23 @@ class Storages(RuleBasedStateMachine):
 
     @rule(
         view=views,
-        way=st.sampled_from(["from_dlpack", "as_numpy", "asarray", "dlpack", "memoryview", "np.from_dlpack"]),
+        way=st.sampled_from(
+            ["from_dlpack", "as_numpy", "asarray", "dlpack", "memoryview", "np.from_dlpack", "to_cupy"]
+        ),
         device=st.sampled_from(["cpu", "cuda:0"]),
         number=st.integers(0, 99),
     )
     def write_to_an_export(self, view: View, way: str, device: str, number: int) -> None:
-        side = "device" if device == "cuda:0" and way in ("from_dlpack", "dlpack") else "host"
-        with counted(view.model):
+        side = "device" if way == "to_cupy" or (device == "cuda:0" and way in ("from_dlpack", "dlpack")) else "host"
+        with counted(view):
             exported: Any
             if way == "from_dlpack":
                 exported = dl.from_dlpack(view.field, device=device, copy=False)
             elif way == "dlpack":
                 kind = (2, 0) if side == "device" else (1, 0)
                 exported = dl.from_dlpack(view.field.__dlpack__(max_version=(1, 3), dl_device=kind))
+            elif way == "to_cupy":
+                exported = dl.from_dlpack(view.field.to_cupy())
             elif way == "memoryview":
                 exported = np.asarray(view.field.data)
             elif way == "np.from_dlpack":
@@ -225,7 +245,7 @@ class Storages(RuleBasedStateMachine):
     @rule(view=views, device=st.sampled_from(["cpu", "cuda:0"]), way=st.sampled_from(["array", "dlpack", "assigned"]))
     def copy_to_a_tensor(self, view: View, device: str, way: str) -> None:
         target = dl.zeros(view.values.shape, dims=view.field.dims, device=device)
-        with counted(view.model):
+        with counted(view):
             if way == "array":
                 target = dl.from_array(view.field, device=device)
             elif way == "dlpack":
@@ -237,48 +257,70 @@ class Storages(RuleBasedStateMachine):
 
     @rule(view=views)
     def look(self, view: View) -> None:
-        with counted(view.model):
+        with counted(view):
             assert dl.zeros_like(view.field).shape == view.values.shape
             assert dl.get_dims(view.field) == view.field.dims
             dl.preflight(view.field, "numpy")
 
     @rule(target=views, view=views)
     def pickle(self, view: View) -> View:
-        with counted(view.model):
+        with counted(view):
             pickled = pickle.dumps(view.field)
             # Pickling copies to the host and leaves the storage's state as it is.
             view.model.to_host += int(not view.model.host and view.values.size > 0)
         values = view.values.copy()
         return View(pickle.loads(pickled), values, Model(values, device=False))
 
-    @rule(view=views, number=st.integers(0, 99))
-    def write_through_numpy(self, view: View, number: int) -> None:
-        with counted(view.model):
-            view.field.to_numpy()[...] = number
-            view.model.written("host")
-        view.values[...] = number
-
     @rule(target=views, view=views)
     def copy(self, view: View) -> View:
-        with counted(view.model):
+        with counted(view):
             field = view.field.copy()
         values = view.values.copy()
         return View(field, values, Model(values, view.model.host, view.model.device))
 
     @rule(view=views)
     def synchronize(self, view: View) -> None:
-        with counted(view.model):
+        with counted(view):
             view.field.synchronize()
             view.model.used("device")
             view.model.used("host")
 
+    @rule(target=views, view=views, number=st.integers(1, 99), modified=MODIFIED)
+    def add(self, view: View, number: int, modified: str | None) -> View:
+        other = operand(view, number, modified)
+        with counted(view, other):
+            field = view.field + other.field
+            side = computed(view, other)
+        values = view.values + number
+        assert (field.copy().__array__(copy=True) == values).all()
+        return View(field, values, Model(values, side == "host", side == "device"))
+
+    @rule(view=views, number=st.integers(1, 99), modified=MODIFIED)
+    def compute_into(self, view: View, number: int, modified: str | None) -> None:
+        other = operand(view, number, modified)
+        with counted(view, other):
+            np.negative(other.field, out=view.field)
+            view.model.written(computed(other), whole=view.values.size == view.model.values.size)
+        view.values[...] = -number
+
+    @rule(view=views, number=st.integers(1, 99), modified=MODIFIED)
+    def subtract_in_place(self, view: View, number: int, modified: str | None) -> None:
+        other, field = operand(view, number, modified), view.field
+        with counted(view, other):
+            field -= other.field
+            view.model.written(computed(view, other))
+        view.values[...] -= number
+
     @rule(view=views)
-    def check(self, view: View) -> None:
-        assert view.field.sync_state.state == view.model.state
-        assert view.field.shape == view.values.shape
+    def sum(self, view: View) -> None:
+        with counted(view):
+            found = np.sum(view.field, axis=0)
+            assert found.sync_state.state == (SyncState.SYNC_DEVICE_DIRTY if view.model.device else view.model.state)
+        assert (found.__array__(copy=True) == view.values.sum(axis=0)).all()
 
 
 @pytest.mark.hypothesis
+@pytest.mark.usefixtures("cupy")
 def test_any_order_of_uses() -> None:
     # Each example has many steps.
     examples = settings().max_examples * 3 // 10
