@@ -22,7 +22,7 @@ from dlpack_structs import (
     release,
 )
 from driver import IS_FAKE, LEGACY, PER_THREAD, Driver
-from test_exchange_api import borrow, export
+from exchange_api import borrow, export
 
 CPU, CUDA, PINNED, MANAGED = (1, 0), (2, 0), (3, 0), (13, 0)
 PAIRS = {"cuda:0": CUDA, "cuda_host": PINNED, "cuda_managed": MANAGED}

@@ -92,9 +92,9 @@ import dlfield as dl
 import rust_extension as rx
 from dlpack_structs import take
 from driver import DRIVER
-from test_exchange_api import adopt
+from exchange_api import adopt
 from test_gpu_waiting import Gate
-from test_tensor_api import RELEASE, FieldMetadata, NewTensor, create, module_table, share
+from tensor_api import RELEASE, FieldMetadata, NewTensor, create, module_table, share
 
 gate = Gate(DRIVER)
 # The first calls import the module.

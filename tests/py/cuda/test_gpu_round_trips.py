@@ -1,19 +1,28 @@
 """CUDA memory that goes to an extension, or into a capsule, and comes back: no chain of owners, all streams known."""
 
+from collections.abc import Callable
+
 import pytest
 
 import dlfield as dl
 from driver import Driver
 from leak_checks import grown
-from test_round_trips import TRIPS
-
-rx = pytest.importorskip("rust_extension")
+from round_trips import TRIPS, repeated
 
 ROUNDS = 500
 
 
+def going_to_and_fro() -> dict[str, Callable[[], object]]:
+    devices = ("cuda:0", "cuda_host", "cuda_managed")
+    return {
+        f"{name}, {device}": repeated(trip, dl.zeros((4, 5), device=device))
+        for device in devices
+        for name, trip in TRIPS.items()
+    }
+
+
 def test_memory_that_comes_back_often_takes_no_more_of_it() -> None:
-    for name, growth in grown("test_round_trips", "on_cuda", ROUNDS).items():
+    for name, growth in grown(__name__, "going_to_and_fro", ROUNDS).items():
         assert growth.heap < 16 * ROUNDS, (name, growth)
 
 

@@ -24,7 +24,9 @@ CASES = 500
 
 def test_nothing_is_found_in_the_fixed_cases() -> None:
     cases, calls, findings = pool.hunt(0, CASES)
-    said = [f"seed {seed}: {text}\n  again with: python tests/py/adversary --seed {seed}" for seed, text in findings]
+    said = [
+        f"seed {seed}: {text}\n  again with: python tests/py/support/adversary --seed {seed}" for seed, text in findings
+    ]
     assert not said, "\n".join(said)
     assert cases == CASES
     assert calls > CASES / 2

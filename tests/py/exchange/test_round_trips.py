@@ -12,38 +12,13 @@ import pytest
 
 import dlfield as dl
 from leak_checks import Growth, grown
-from test_tensor_api import Parts, create
+from round_trips import TRIPS, repeated
+from tensor_api import Parts, create
 
 rx = pytest.importorskip("rust_extension")
-views = rx.kinds_views
 
 # Run five times.
-ROUNDS = 20_000
-
-# What gives a tensor on the same memory.
-TRIPS: dict[str, Callable[[dl.Tensor], dl.Tensor]] = {
-    "a versioned capsule": lambda field: dl.from_dlpack(field.__dlpack__(max_version=(1, 0))),
-    "an argument that is returned": views.kept,
-    "an argument that is returned twice": lambda field: views.kept_twice(field)[1],
-    "both": lambda field: views.kept(dl.from_dlpack(field.__dlpack__(max_version=(1, 3)))),
-}
-
-
-def of(trip: Callable[[dl.Tensor], dl.Tensor], field: dl.Tensor) -> Callable[[], None]:
-    def use() -> None:
-        nonlocal field
-        field = trip(field)
-
-    return use
-
-
-def on_cuda() -> dict[str, Callable[[], object]]:
-    devices = ("cuda:0", "cuda_host", "cuda_managed")
-    return {
-        f"{name}, {device}": of(trip, dl.zeros((4, 5), device=device))
-        for device in devices
-        for name, trip in TRIPS.items()
-    }
+ROUNDS = 4_000
 
 
 def going_to_and_fro() -> dict[str, Callable[[], object]]:
@@ -53,8 +28,8 @@ def going_to_and_fro() -> dict[str, Callable[[], object]]:
         "of Rust": lambda: rx.make_field((4, 5, 6)),
     }
     returned = TRIPS["an argument that is returned"]
-    uses: dict[str, Callable[[], object]] = {name: of(trip, dl.zeros((4, 5))) for name, trip in TRIPS.items()}
-    return uses | {name: of(returned, make()) for name, make in others.items()}
+    uses: dict[str, Callable[[], object]] = {name: repeated(trip, dl.zeros((4, 5))) for name, trip in TRIPS.items()}
+    return uses | {name: repeated(returned, make()) for name, make in others.items()}
 
 
 @cache
@@ -143,6 +118,6 @@ def test_threads_pass_the_same_memory() -> None:
 def test_functions_of_rust_do_not_read_memory_that_came_back(name: str) -> None:
     """Python has it, and may write to it."""
     for field in (dl.zeros(3), rx.kinds.Shared("cpu").given()):
-        *reads, writes = views.read_kept(TRIPS[name](field))
+        *reads, writes = rx.kinds_views.read_kept(TRIPS[name](field))
         assert all("others may write to it" in error for error in reads), reads
         assert "not this crate's" in writes

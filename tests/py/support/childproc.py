@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+TESTS = Path(__file__).parents[1]
+
 # Runs each case in a fork of the process, made after the common imports.
 FORKING = """
 import os, sys, traceback
@@ -46,9 +48,9 @@ def run_python(code: str, timeout: float = 600) -> str:
 
 
 def environment() -> dict[str, str]:
-    """The variables of this process, with the folder of these tests on the path of modules."""
-    searched = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": searched}
+    """The variables of this process, with the folders of tests that it imports from on the path of modules."""
+    folders = [folder for folder in sys.path if TESTS in Path(folder).parents]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (*folders, os.environ.get("PYTHONPATH"))))}
 
 
 def started(code: str, *arguments: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Attacks dlfield: `python tests/py/adversary --seed 7` repeats one case and prints its steps."""
+"""Attacks dlfield: `python tests/py/support/adversary --seed 7` repeats one case and prints its steps."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Entry(NamedTuple):
             if key in KINDS:
                 return KINDS[key]
         raise LookupError(
-            f"tests/py/adversary/arguments.py: KINDS has neither {self.name}.{parameter.name!r} nor its name"
+            f"tests/py/support/adversary/arguments.py: KINDS has neither {self.name}.{parameter.name!r} nor its name"
         )
 
     def takes_arrays(self) -> bool:
