@@ -14,6 +14,24 @@ LEGACY, PER_THREAD = 1, 2
 NON_BLOCKING = 1
 POOLS_SUPPORTED = 115
 IS_FAKE = os.environ.get("DLFIELD_FAKE_CUDA") == "1"
+# What a program must not do, by the name of its counter.
+MISUSE = [
+    "double_frees",
+    "bad_frees",
+    "use_after_free",
+    "out_of_bounds",
+    "races",
+    "bad_handles",
+    "opened_at_home",
+    "bad_closes",
+    "no_context",
+    "foreign_context",
+    "no_peer_access",
+    "lost_with_context",
+    "host_memory_gone",
+    "calls_in_host_functions",
+    "panics",
+]
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p)
 
 

@@ -79,10 +79,11 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
         rx.sum(padded)
 
 
-# A host function that holds up the device until another Python thread has run.
-GATE = f"""
+# Each in a process of its own, because a deadlock holds the GIL. The first calls import the module.
+PRELUDE = f"""
 import ctypes
 import sys
+import threading
 
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 
@@ -91,13 +92,12 @@ import numpy as np
 import dlfield as dl
 import rust_extension as rx
 from dlpack_structs import take
-from driver import DRIVER
+from driver import DRIVER, HOST_FUNCTION, LEGACY
 from exchange_api import adopt
-from test_gpu_waiting import Gate
+from gates import Gate
 from tensor_api import RELEASE, FieldMetadata, NewTensor, create, module_table, share
 
 gate = Gate(DRIVER)
-# The first calls import the module.
 rx.Weights(dl.ones(10, device="cuda:0"))
 rx.kinds.readonly()
 
@@ -106,12 +106,8 @@ def made_in(stream):
     with dl.cuda.stream(stream):
         return dl.ones(10, device="cuda:0")
 """
-
-
-def test_a_tensor_that_comes_back_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
-    # In a process of its own, because a deadlock ends the process.
-    run_python(
-        f"""{GATE}
+WITHOUT_FIRST_STREAM = {
+    "a tensor that comes back": """
 with DRIVER.stream() as second, DRIVER.stream() as third, DRIVER.stream() as held:
     with DRIVER.stream() as first:
         field = made_in(first)
@@ -127,13 +123,7 @@ with DRIVER.stream() as second, DRIVER.stream() as third, DRIVER.stream() as hel
     assert made[0].ptr == field.ptr
     del field, made
 """,
-        timeout=120,
-    )
-
-
-def test_a_kept_tensor_that_is_viewed_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
-    run_python(
-        f"""{GATE}
+    "a kept tensor that is viewed": """
 for _ in range(8):
     with DRIVER.stream() as second, DRIVER.stream() as third, DRIVER.stream() as held:
         with DRIVER.stream() as first:
@@ -153,13 +143,7 @@ for _ in range(8):
         gate.opened_during(call)
         del field, weights
 """,
-        timeout=120,
-    )
-
-
-def test_a_struct_that_comes_back_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
-    run_python(
-        f"""{GATE}
+    "a struct that comes back": """
 with DRIVER.stream() as third, DRIVER.stream() as held:
     with DRIVER.stream() as first:
         field = made_in(first)
@@ -173,48 +157,39 @@ with DRIVER.stream() as third, DRIVER.stream() as held:
     assert made[0].ptr == field.ptr
     del field, made
 """,
-        timeout=120,
-    )
+}
+
+
+def test_what_returns_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
+    """The cases share a process: one that deadlocks ends it, with the traceback of its line."""
+    run_python(PRELUDE + "".join(WITHOUT_FIRST_STREAM.values()), timeout=120)
 
 
 def test_a_return_to_python_does_not_deadlock_with_a_copy() -> None:
-    # In a process of its own, because a deadlock here hangs with the GIL held.
     run_python(
-        f"""
-        import ctypes
-        import sys
-        import threading
-
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-
-        import numpy as np
-
-        import rust_extension as rx
-        from driver import DRIVER, HOST_FUNCTION, LEGACY
-
-        shared = rx.kinds.Shared("cuda:0")
-        # The first call imports the module.
-        rx.kinds.readonly()
-        begun, allowed, copies = threading.Event(), threading.Event(), []
+        PRELUDE
+        + """
+shared = rx.kinds.Shared("cuda:0")
+begun, allowed, copies = threading.Event(), threading.Event(), []
 
 
-        @HOST_FUNCTION
-        def work(_):
-            begun.set()
-            allowed.wait()
+@HOST_FUNCTION
+def work(_):
+    begun.set()
+    allowed.wait()
 
 
-        DRIVER.launch_host_function(ctypes.cast(work, ctypes.c_void_p), LEGACY)
-        reader = threading.Thread(target=lambda: copies.append(shared.copied()))
-        reader.start()
-        begun.wait()
-        # From here on no other thread runs unless this one releases the GIL.
-        sys.setswitchinterval(1000)
-        allowed.set()
-        given = shared.given()
-        reader.join()
-        assert given.shape == (8,)
-        assert np.array_equal(copies[0], np.zeros(8))
-        """,
+DRIVER.launch_host_function(ctypes.cast(work, ctypes.c_void_p), LEGACY)
+reader = threading.Thread(target=lambda: copies.append(shared.copied()))
+reader.start()
+begun.wait()
+# From here on no other thread runs unless this one releases the GIL.
+sys.setswitchinterval(1000)
+allowed.set()
+given = shared.given()
+reader.join()
+assert given.shape == (8,)
+assert np.array_equal(copies[0], np.zeros(8))
+""",
         timeout=60,
     )

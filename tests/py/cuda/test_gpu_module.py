@@ -49,6 +49,24 @@ def test_info_names_the_devices(driver: Driver) -> None:
     assert found == {str(number): driver.device_name(number) for number in range(driver.device_count)}
 
 
+def test_a_thread_without_a_context_uses_a_device(driver: Driver) -> None:
+    found: list[Any] = []
+
+    def work() -> None:
+        field = dl.ones((3, 4), device=f"cuda:{driver.device_count - 1}")
+        field[1] = 2.0
+        taken = dl.from_dlpack(field.__dlpack__(max_version=(1, 3)))
+        found.append(taken.copy().to_device("cpu").tolist())
+        dl.cuda.synchronize(field.device)
+        del field, taken
+        found.append(driver.context())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [[[1.0] * 4, [2.0] * 4, [1.0] * 4], None]
+
+
 def test_current_stream(driver: Driver) -> None:
     assert dl.cuda.current_stream() == dl.cuda.Stream(LEGACY, 0)
     with driver.stream() as first, driver.stream() as second:

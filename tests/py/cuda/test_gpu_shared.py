@@ -12,25 +12,12 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import line, run_python, started
+from childproc import line, started
+from children import CHILD, run_child
 from driver import IS_FAKE, Driver
-from driver_fixtures import MISUSE
 
 KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo")
 PRESETS = ("gt:gpu", "gtcuda", "dace:gpu", "dace:gpu_IJK", "cupy")
-
-# Another process, which ends with the misuse that its driver has counted: nothing.
-CHILD = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import numpy as np
-import dlfield as dl
-from driver import DRIVER as driver
-
-def misuse():
-    report = driver.report()
-    return {{name: report[name] for name in {MISUSE!r} if report.get(name)}}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +47,6 @@ def labelled(preset: str = "gt:gpu", device: str = "cuda:0") -> dl.Tensor:
 
 def on_host(field: dl.Tensor) -> Any:
     return field.to_device("cpu").to_numpy().tolist()
-
-
-def run_child(code: str) -> list[str]:
-    return run_python(CHILD + code).splitlines()
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -96,6 +79,14 @@ print(fixed.readonly, fixed.ptr == field.ptr, dl.shared_name(fixed) == {dl.share
 print(driver.report().get("live_opened", 1), dl.memory_report().nbytes)
 del field, fixed
 print(driver.report().get("live_opened", 0), misuse())
+fixed = dl.attach({dl.shared_name(shared)!r}, readonly=True)
+print(fixed.readonly, fixed.block.readonly)
+try:
+    fixed[0, 0, 0] = 1.0
+except ValueError as error:
+    print("refused")
+writable = dl.attach({dl.shared_name(shared)!r})
+print(writable.readonly, writable.ptr == fixed.ptr)
 """)
     assert output == [
         str([getattr(shared, name) for name in KEPT]),
@@ -103,23 +94,11 @@ print(driver.report().get("live_opened", 0), misuse())
         "True True True",
         "1 0",
         "0 {}",
+        "True True",
+        "refused",
+        "False True",
     ]
     assert float(shared.to_device("cpu")[2, 3, 4]) == -1.0
-
-
-def test_it_may_be_attached_for_reading_alone() -> None:
-    shared = labelled().share()
-    output = run_child(f"""
-field = dl.attach({dl.shared_name(shared)!r}, readonly=True)
-print(field.readonly, field.block.readonly)
-try:
-    field[0, 0, 0] = 1.0
-except ValueError as error:
-    print("refused")
-writable = dl.attach({dl.shared_name(shared)!r})
-print(writable.readonly, writable.ptr == field.ptr)
-""")
-    assert output == ["True True", "refused", "False True"]
 
 
 def test_others_see_nothing_but_the_field(driver: Driver) -> None:
@@ -129,12 +108,16 @@ def test_others_see_nothing_but_the_field(driver: Driver) -> None:
     assert driver.read(shared.block.ptr, shared.block.nbytes) == bytes(shared.block.nbytes)
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
-def test_scalars_and_empties(shape: tuple[int, ...]) -> None:
-    shared = dl.full(shape, 2.5, device="cuda:0").share()
-    assert on_host(shared) == np.full(shape, 2.5).tolist()
-    output = run_child(f"print(dl.attach({dl.shared_name(shared)!r}).to_device('cpu').to_numpy().tolist())")
-    assert output == [str(np.full(shape, 2.5).tolist())]
+def test_scalars_and_empties() -> None:
+    shapes: list[tuple[int, ...]] = [(), (0,), (2, 0, 3), (1, 1)]
+    fields = [dl.full(shape, 2.5, device="cuda:0").share() for shape in shapes]
+    expected = [np.full(shape, 2.5).tolist() for shape in shapes]
+    assert list(map(on_host, fields)) == expected
+    output = run_child(f"""
+for name in {list(map(dl.shared_name, fields))!r}:
+    print(dl.attach(name).to_device("cpu").to_numpy().tolist())
+""")
+    assert output == list(map(str, expected))
 
 
 def twice(field: dl.Tensor) -> float:
@@ -154,22 +137,33 @@ def described(field: dl.Tensor) -> tuple[Any, ...]:
     return tuple(getattr(field, name) for name in (*KEPT, "readonly"))
 
 
-def test_pools_get_the_memory_and_views_of_it() -> None:
+SPAWN = multiprocessing.get_context("spawn")
+POOLS: list[Callable[[], Any]] = [
+    lambda: SPAWN.Pool(1),
+    lambda: ProcessPoolExecutor(1, mp_context=SPAWN),
+]
+
+
+@pytest.mark.parametrize(
+    "make", [POOLS[0], pytest.param(POOLS[1], marks=pytest.mark.exhaustive)], ids=["Pool", "Executor"]
+)
+def test_pools_get_the_memory_and_views_of_it(make: Callable[[], Any]) -> None:
     shared = labelled().share()
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool, ProcessPoolExecutor(1, mp_context=context) as executor:
-        calls: list[Callable[..., Any]] = [pool.apply, lambda work, args: executor.submit(work, *args).result(60)]
-        for call in calls:
-            view = shared[1:, ::-2]
-            expected = np.array(on_host(view)) * 2
-            assert call(twice, (view,)) == float(expected.sum())
-            assert on_host(view) == expected.tolist()
-            for field in (shared, view, shared.as_readonly(), shared.T, shared.domain_view):
-                assert call(described, (field,)) == described(field)
-                back = call(same, (field,))
-                assert (back.ptr, back.strides) == (field.ptr, field.strides)
-            other = call(same, (labelled("dace:gpu"),))
-            assert on_host(other) == on_host(labelled("dace:gpu"))
+    with make() as pool:
+
+        def call(work: Callable[[dl.Tensor], Any], field: dl.Tensor) -> Any:
+            return pool.submit(work, field).result(60) if hasattr(pool, "submit") else pool.apply(work, (field,))
+
+        view = shared[1:, ::-2]
+        expected = np.array(on_host(view)) * 2
+        assert call(twice, view) == float(expected.sum())
+        assert on_host(view) == expected.tolist()
+        for field in (shared, view, shared.as_readonly(), shared.T, shared.domain_view):
+            assert call(described, field) == described(field)
+            back = call(same, field)
+            assert (back.ptr, back.strides) == (field.ptr, field.strides)
+        other = call(same, labelled("dace:gpu"))
+        assert on_host(other) == on_host(labelled("dace:gpu"))
 
 
 def test_the_content_is_there_before_the_name_is(driver: Driver) -> None:
@@ -340,25 +334,25 @@ def test_a_driver_that_fails_while_memory_is_shared(driver: Driver, function: st
         field.share()
 
 
-@pytest.mark.parametrize("function", ["cuIpcOpenMemHandle", "cuMemGetAddressRange", "cuDeviceGetUuid"])
-def test_a_driver_that_fails_while_memory_is_attached(function: str) -> None:
+def test_a_driver_that_fails_while_memory_is_attached() -> None:
     if not IS_FAKE:
         pytest.skip("functions fail on demand only on the test double")
     shared = dl.full((3,), 2.0, device="cuda:0").share()
     output = run_child(f"""
-driver.fail({function!r}, 801)
-try:
-    dl.attach({dl.shared_name(shared)!r})
-except dl.DeviceError as error:
-    print({function!r} in str(error), driver.report()["live_opened"])
-print(dl.attach({dl.shared_name(shared)!r}).tolist(), misuse())
+for function in ("cuIpcOpenMemHandle", "cuMemGetAddressRange", "cuDeviceGetUuid"):
+    driver.fail(function, 801)
+    try:
+        dl.attach({dl.shared_name(shared)!r})
+    except dl.DeviceError as error:
+        print(function in str(error), driver.report()["live_opened"])
+    print(dl.attach({dl.shared_name(shared)!r}).tolist(), misuse())
 """)
-    assert output == ["True 0", "[2.0, 2.0, 2.0] {}"]
+    assert output == ["True 0", "[2.0, 2.0, 2.0] {}"] * 3
 
 
 def test_many_leave_nothing_behind(driver: Driver) -> None:
     used = driver.report().get("used")
-    for _ in range(200):
+    for _ in range(50):
         shared = dl.ones(10, device="cuda:0").share()
         assert dl.attach(dl.shared_name(shared)).ptr == shared.ptr
     del shared

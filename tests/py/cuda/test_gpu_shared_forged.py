@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import dlfield as dl
+from children import run_child
 from driver import IS_FAKE
 from forged_memory import forged, header, state
-from test_gpu_shared import run_child
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no such device": ({"uuid": "00" * 16}, "DeviceError: name: .*UUID 0{32}, which this process does not see"),

@@ -280,6 +280,14 @@ def test_copies_to_other_devices(torch: Any) -> None:
 
 
 @pytest.mark.usefixtures("torch")
+def test_read_only_memory_is_copied() -> None:
+    field = dl.full((SIZE,), 2.5, "float32", device="cuda:0").as_readonly()
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        dl.as_torch(field, copy=False)
+    assert dl.as_torch(field).cpu().tolist() == [2.5] * SIZE
+
+
+@pytest.mark.usefixtures("torch")
 def test_pinned_and_managed_memory() -> None:
     pinned = dl.full((SIZE,), 2.5, "float32", device="cuda_host")
     tensor = dl.as_torch(pinned)
@@ -293,7 +301,7 @@ def test_pinned_and_managed_memory() -> None:
 
 def test_preflight_knows_what_pytorch_reaches(torch: Any) -> None:
     field = dl.zeros(3, device="cuda:0")
-    assert dl.preflight(field, "torch").verdict == "zero-copy"
+    assert dl.preflight(field, "torch", write=True).verdict == "zero-copy"
     assert dl.preflight(ramp(torch), "torch").verdict == "zero-copy"
     assert dl.preflight(field, "numpy").verdict != "zero-copy"
 
