@@ -54,19 +54,6 @@ def test_views_share_the_state_and_synchronize_all() -> None:
     assert (on_device(field)[0] == [2, 0, 0]).all()
 
 
-def test_a_whole_overwrite_needs_no_copy() -> None:
-    field = pair(DEVICE)
-    with copies():
-        field[...] = np.full((4, 3), 2.0)
-    assert (on_device(field) == 2).all()
-    source = on_gpu(np.full((4, 3), 3.0))
-    field.set_host_modified()
-    with copies():
-        field[:, ::-1] = source
-    assert field.sync_state.state == DEVICE
-    assert (on_host(field) == 3).all()
-
-
 @states
 def test_a_failed_assignment_changes_nothing(state: int) -> None:
     field = pair(state)
