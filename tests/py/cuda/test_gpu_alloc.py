@@ -60,15 +60,6 @@ def test_the_double_sees_a_missing_wait(driver: Driver) -> None:
         del field
 
 
-@pytest.mark.parametrize("like", [dl.empty_like, dl.zeros_like, dl.ones_like, lambda data: dl.full_like(data, 2.5)])
-@pytest.mark.parametrize("device", DEVICES)
-def test_like(like: Callable[..., dl.Tensor], device: str) -> None:
-    field = dl.empty((4, 5), "float32", dims="KI", halo=(1, 0), alignment_size=32, device=device)
-    made = like(field)
-    for name in ("shape", "strides", "dims", "halo", "origin", "device", "alignment_size"):
-        assert getattr(made, name) == getattr(field, name)
-
-
 @pytest.mark.parametrize(
     ("backend", "layout", "alignment"),
     [

@@ -99,6 +99,7 @@ MAKE: dict[str, Callable[[Any], Any]] = {
     "pair": lambda array: storage.storage(array, device="gpu"),
     "cupy": lambda array: sys.modules["cupy"].asarray(array),
     "cuda interface": lambda array: exposing(dl.from_array(array, device="cuda:0")),
+    "data interface": lambda array: Exposing(__gt_data_interface__={None: array.__array_interface__}, kept=array),
 }
 
 
@@ -125,20 +126,17 @@ def test_keys_from_everywhere(make: Callable[[Any], Any], device: str) -> None:
 
 @pytest.mark.usefixtures("cupy")
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-def test_keys_of_storages(make: Callable[[Any], Any]) -> None:
-    expected = VALUES.copy()
-    mask = expected > 5
-    for pair in (storage.storage(VALUES, device="gpu"), storage.storage(VALUES, device="gpu", managed="cuda")):
-        expected[...] = VALUES
-        assert pair[make(mask)].tolist() == expected[mask].tolist()
-        pair[make(mask)] = 0
-        expected[mask] = 0
-        assert on_host(pair).tolist() == expected.tolist()
-        # Also a value on the device, to which the write goes.
-        pair[make(mask)] = dl.full((), 3.0, device="cuda:0")
-        expected[mask] = 3
-        assert on_host(pair).tolist() == expected.tolist()
-    del pair
+@pytest.mark.parametrize("managed", ["gt4py", "cuda"])
+@pytest.mark.parametrize("plain", [VALUES > 5, np.array([1, 0])], ids=["mask", "positions"])
+def test_keys_of_storages(make: Callable[[Any], Any], managed: Any, plain: Any) -> None:
+    expected, field = VALUES.copy(), storage.storage(VALUES, device="gpu", managed=managed)
+    assert field[make(plain)].tolist() == expected[plain].tolist()
+    # Also a value on the device, to which the write goes.
+    for number, value in ((2.0, 2.0), (3.0, dl.full((), 3.0, device="cuda:0"))):
+        field[make(plain)] = value
+        expected[plain] = number
+        assert on_host(field).tolist() == expected.tolist()
+    del field
 
 
 @pytest.mark.usefixtures("cupy")

@@ -107,26 +107,6 @@ def test_a_value_with_the_data_interface_is_acquired_and_released() -> None:
     assert (on_host(field)[0] == 1).all()
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        dl.from_array,
-        on_gpu,
-        lambda array: on_gpu(array).to_cupy(),
-        lambda array: Exposing(__gt_data_interface__={None: {**array.__array_interface__}}, kept=array),
-        lambda array: dl.from_array(array, device="cuda_managed"),
-    ],
-    ids=["on the host", "on the device", "of CuPy", "with the data interface", "in managed memory"],
-)
-@pytest.mark.usefixtures("cupy")
-def test_positions_may_be_anywhere(place: Callable[[Any], Any]) -> None:
-    key, field = place(np.array([0, 2])), pair()
-    field[key] = 2.0
-    field[key, 0] = 3.0
-    assert on_device(field)[:, :2].tolist() == [[3, 2], [0, 0], [3, 2], [0, 0]]
-    assert field[key].tolist() == [[3, 2, 2], [3, 2, 2]]
-
-
 @states
 def test_copy_has_a_state_of_its_own(state: int) -> None:
     field = pair(state, VALUES, halo=(1, 0))

@@ -1,4 +1,4 @@
-"""What host/device pairs give to other libraries and devices; `test_gpu_storage_uses.py` has each export in each state."""
+"""What host/device pairs give to other libraries and devices; test_gpu_storage_uses.py has exports in each state."""
 
 from __future__ import annotations
 
