@@ -6,49 +6,33 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import dlfield as dl
 import oracle
+import shared_fields
 from catalog import CODES, CPU_PRESETS, dtype_named
 from childproc import line, run_python, started
+from shared_fields import KEPT, check_pools, no_files_left_open
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
-
-KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo")
 
 
 @pytest.fixture(autouse=True)
 def no_residue() -> Iterator[None]:
     """No test may leave a file open, nor any in `/dev/shm`, where other programs have theirs."""
-    opened = open_segments()
-    yield
-    gc.collect()
-    assert open_segments() == opened
+    with no_files_left_open("dlfield"):
+        yield
     assert not [path for path in Path("/dev/shm").iterdir() if "dlfield" in path.name]
 
 
-def open_segments() -> list[str]:
-    links = []
-    for path in Path("/proc/self/fd").iterdir():
-        try:
-            links.append(str(path.readlink()))
-        except FileNotFoundError:
-            continue
-    return sorted(link for link in links if "dlfield" in link)
-
-
 def labelled(preset: str = "numpy") -> dl.Tensor:
-    field = dl.zeros((3, 4, 5), "f4", backend=preset, dims="KIJ", halo=((1, 0), 1, (0, 2)), alignment_size=128)
-    field[...] = np.arange(60).reshape(3, 4, 5)
-    return field
+    return shared_fields.labelled(preset, "cpu", alignment_size=128)
 
 
 @pytest.mark.parametrize("preset", CPU_PRESETS)
@@ -147,41 +131,11 @@ def test_the_name_goes_with_the_last_tensor_or_array() -> None:
         dl.attach(name)
 
 
-def twice(field: dl.Tensor) -> float:
-    """Double a tensor in place, in another process."""
-    assert dl.shared_name(field)
-    field[...] = field.to_numpy() * 2
-    return float(field.to_numpy().sum())
-
-
-def same(field: dl.Tensor) -> dl.Tensor:
-    return field
-
-
-def described(field: dl.Tensor) -> tuple[Any, ...]:
-    return tuple(getattr(field, name) for name in (*KEPT, "readonly"))
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
 def test_pools_get_the_memory_and_views_of_it(method: str) -> None:
-    shared = labelled("gt:cpu_ifirst").share()
-    context = multiprocessing.get_context(method)
-    with context.Pool(1) as pool, ProcessPoolExecutor(1, mp_context=context) as executor:
-        calls: list[Callable[..., Any]] = [pool.apply, lambda work, args: executor.submit(work, *args).result(60)]
-        for call in calls:
-            view = shared[1:, ::-2]
-            expected = view.to_numpy().copy() * 2
-            assert call(twice, (view,)) == float(expected.sum())
-            assert view.to_numpy().tolist() == expected.tolist()
-            for field in (shared, view, shared.as_readonly(), shared.T, shared.domain_view):
-                assert call(described, (field,)) == described(field)
-                back = call(same, (field,))
-                assert (back.ptr, back.strides) == (field.ptr, field.strides)
-            # Tensors in other memory are copied, as before.
-            other = call(same, (labelled("gtmc"),))
-            assert other.to_numpy().tolist() == labelled("gtmc").to_numpy().tolist()
+    check_pools(method, ("Pool", "Executor"), labelled("gt:cpu_ifirst").share(), lambda: labelled("gtmc"))
 
 
 def test_fields_laid_into_shared_memory_are_copied_unless_they_have_all_of_it() -> None:

@@ -16,40 +16,36 @@ ONES = np.frombuffer(b"\1" * 8, "f8")[0]
 READERS = (dl.describe, dl.from_dlpack)
 
 
+def current(stream: int, read: Callable[..., Any], producer: Producer) -> Any:
+    with dl.cuda.stream(stream):
+        return read(producer)
+
+
+# How the consumer states its stream, and the stream that the producer gets then.
+STATED: dict[str, tuple[Callable[[int, Callable[..., Any], Producer], Any], Callable[[int], int]]] = {
+    "current": (current, lambda stream: stream),
+    "default": (lambda _, read, producer: read(producer), lambda _: LEGACY),
+    "handle": (lambda stream, read, producer: read(producer, stream=stream), lambda stream: stream),
+    "stream": (lambda stream, read, producer: read(producer, stream=dl.cuda.Stream(stream)), lambda stream: stream),
+}
+
+
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("version", [(1, 0), None])
-def test_the_producer_gets_the_current_stream(
-    driver: Driver, read: Callable[..., Any], version: tuple[int, int] | None
+@pytest.mark.parametrize("name", STATED)
+def test_the_producer_gets_the_stream(
+    driver: Driver, name: str, version: tuple[int, int] | None, read: Callable[..., Any]
 ) -> None:
+    state, expected = STATED[name]
     with driver.stream() as ours:
-        producer = Producer(Memory(driver), version)
-        with dl.cuda.stream(ours):
-            field = read(producer)
-        assert producer.streams == [ours]
+        producer, stream = Producer(Memory(driver), version), expected(ours)
+        field = state(ours, read, producer)
+        assert producer.streams == [stream]
         assert (field.device, field.shape, field.ptr) == ("cuda:0", SHAPE, producer.memory.address)
-        assert driver.read(field.ptr, NBYTES, ours) == b"\1" * NBYTES
+        assert driver.read(field.ptr, NBYTES, stream) == b"\1" * NBYTES
+        driver.fill(field.ptr, 2, NBYTES, stream)
         del field
         assert producer.tensor.deleted == 1
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_the_default_is_the_legacy_stream(driver: Driver, read: Callable[..., Any]) -> None:
-    producer = Producer(Memory(driver))
-    field = read(producer)
-    assert producer.streams == [LEGACY]
-    driver.fill(field.ptr, 2, NBYTES, LEGACY)
-    del field
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_a_given_stream_is_passed_on(driver: Driver, read: Callable[..., Any]) -> None:
-    with driver.stream() as ours:
-        for stream in (ours, dl.cuda.Stream(ours)):
-            producer = Producer(Memory(driver))
-            field = read(producer, stream=stream)
-            assert producer.streams == [ours]
-            driver.fill(field.ptr, 2, NBYTES, ours)
-            del field
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -3,50 +3,29 @@
 import gc
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import dlfield as dl
+import shared_fields
 from childproc import line, started
 from children import CHILD, run_child
 from driver import IS_FAKE, Driver
+from shared_fields import KEPT, check_pools, no_files_left_open, on_host
 
-KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo")
 PRESETS = ("gt:gpu", "gtcuda", "dace:gpu", "dace:gpu_IJK", "cupy")
 
 
 @pytest.fixture(autouse=True)
 def no_residue() -> Iterator[None]:
-    """No test may leave a file open."""
-    opened = open_files()
-    yield
-    gc.collect()
-    assert open_files() == opened
-
-
-def open_files() -> list[str]:
-    links = []
-    for path in Path("/proc/self/fd").iterdir():
-        try:
-            links.append(str(path.readlink()))
-        except FileNotFoundError:
-            continue
-    return sorted(link for link in links if "memfd:" in link)
+    with no_files_left_open("memfd:"):
+        yield
 
 
 def labelled(preset: str = "gt:gpu", device: str = "cuda:0") -> dl.Tensor:
-    field = dl.zeros((3, 4, 5), "f4", backend=preset, dims="KIJ", halo=((1, 0), 1, (0, 2)), device=device)
-    field[...] = np.arange(60, dtype="f4").reshape(3, 4, 5)
-    return field
-
-
-def on_host(field: dl.Tensor) -> Any:
-    return field.to_device("cpu").to_numpy().tolist()
+    return shared_fields.labelled(preset, device)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -120,50 +99,9 @@ for name in {list(map(dl.shared_name, fields))!r}:
     assert output == list(map(str, expected))
 
 
-def twice(field: dl.Tensor) -> float:
-    """Double a tensor in place, in another process."""
-    assert dl.shared_name(field)
-    values = field.to_device("cpu").to_numpy() * 2
-    field[...] = values
-    dl.cuda.synchronize(field.device)
-    return float(values.sum())
-
-
-def same(field: dl.Tensor) -> dl.Tensor:
-    return field
-
-
-def described(field: dl.Tensor) -> tuple[Any, ...]:
-    return tuple(getattr(field, name) for name in (*KEPT, "readonly"))
-
-
-SPAWN = multiprocessing.get_context("spawn")
-POOLS: list[Callable[[], Any]] = [
-    lambda: SPAWN.Pool(1),
-    lambda: ProcessPoolExecutor(1, mp_context=SPAWN),
-]
-
-
-@pytest.mark.parametrize(
-    "make", [POOLS[0], pytest.param(POOLS[1], marks=pytest.mark.exhaustive)], ids=["Pool", "Executor"]
-)
-def test_pools_get_the_memory_and_views_of_it(make: Callable[[], Any]) -> None:
-    shared = labelled().share()
-    with make() as pool:
-
-        def call(work: Callable[[dl.Tensor], Any], field: dl.Tensor) -> Any:
-            return pool.submit(work, field).result(60) if hasattr(pool, "submit") else pool.apply(work, (field,))
-
-        view = shared[1:, ::-2]
-        expected = np.array(on_host(view)) * 2
-        assert call(twice, view) == float(expected.sum())
-        assert on_host(view) == expected.tolist()
-        for field in (shared, view, shared.as_readonly(), shared.T, shared.domain_view):
-            assert call(described, field) == described(field)
-            back = call(same, field)
-            assert (back.ptr, back.strides) == (field.ptr, field.strides)
-        other = call(same, labelled("dace:gpu"))
-        assert on_host(other) == on_host(labelled("dace:gpu"))
+@pytest.mark.parametrize("pool", ["Pool", pytest.param("Executor", marks=pytest.mark.exhaustive)])
+def test_pools_get_the_memory_and_views_of_it(pool: str) -> None:
+    check_pools("spawn", (pool,), labelled().share(), lambda: labelled("dace:gpu"))
 
 
 def test_the_content_is_there_before_the_name_is(driver: Driver) -> None:

@@ -75,44 +75,25 @@ IMPORTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def test_we_work_after_pytorch(torch: Any, streams: Any) -> None:
+EXPORTS: dict[str, Callable[[Any, Any], Any]] = {
+    "from_dlpack": lambda tensor, _: dl.from_dlpack(tensor),
+    "from_dlpack for a stream": lambda tensor, stream: dl.from_dlpack(tensor, stream=stream),
+    "from_dlpack for a handle": lambda tensor, stream: dl.from_dlpack(tensor, stream=stream.handle),
+    "capsule for a stream": lambda tensor, stream: dl.from_dlpack(tensor.__dlpack__(stream=stream.handle)),
+    "describe": lambda tensor, _: dl.describe(tensor),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_we_work_after_pytorch(driver: Driver, torch: Any, streams: Any, name: str) -> None:
     source, target = ramp(torch), room(torch)
     with working_on(torch, *streams):
         target.copy_(source)
-        field = dl.from_dlpack(target)
+        field = EXPORTS[name](target, dl.cuda.current_stream())
         assert (field.ptr, field.shape, str(field.device)) == (target.data_ptr(), (SIZE,), "cuda:0")
-        assert on_host(field) == EXPECTED
-
-
-def test_we_work_after_pytorch_on_a_given_stream(torch: Any) -> None:
-    source, target = ramp(torch), room(torch)
-    ours = torch.cuda.Stream()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        target.copy_(source)
-        for stated in (ours, ours.cuda_stream):
-            field = dl.from_dlpack(target, stream=stated)
-            with dl.cuda.stream(ours):
-                assert on_host(field) == EXPECTED
-
-
-def test_a_description_comes_after_the_work_of_pytorch(driver: Driver, torch: Any, streams: Any) -> None:
-    source, target = ramp(torch), room(torch)
-    with working_on(torch, *streams):
-        target.copy_(source)
-        seen = dl.describe(target)
-        assert (seen.ptr, seen.protocol, str(seen.device)) == (target.data_ptr(), "dlpack-c", "cuda:0")
-        ours = dl.cuda.current_stream().handle
-    assert np.frombuffer(driver.read(seen.ptr, 4 * SIZE, ours), "f4").tolist() == EXPECTED
-
-
-def test_a_capsule_for_our_stream(torch: Any) -> None:
-    source, target = ramp(torch), room(torch)
-    ours = torch.cuda.Stream()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        target.copy_(source)
-        capsule = target.__dlpack__(stream=ours.cuda_stream)
-    with dl.cuda.stream(ours):
-        assert on_host(dl.from_dlpack(capsule)) == EXPECTED
+        assert name != "describe" or field.protocol == "dlpack-c"
+        held = driver.read(field.ptr, 4 * SIZE, dl.cuda.current_stream().handle)
+        assert np.frombuffer(held, "f4").tolist() == EXPECTED
 
 
 @pytest.mark.misuse("races")
@@ -166,40 +147,24 @@ def test_our_memory_is_freed_after_the_work_of_pytorch(torch: Any, streams: Any,
     del again
 
 
-def test_memory_of_pytorch_is_freed_after_our_work(torch: Any, streams: Any) -> None:
-    """PyTorch's allocator reuses the block at once, for the next work on its own stream."""
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_memory_of_pytorch_is_freed_after_our_work(torch: Any, streams: Any, is_stated: bool) -> None:
+    """PyTorch's allocator reuses the block at once, for the next work on its own stream.
+
+    It forgets a consumer's stream as soon as that stream waits for the work before.
+    """
     source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
     torch.cuda.synchronize()
     with working_on(torch, *streams):
         tensor = source.clone()
         address = tensor.data_ptr()
-        field = dl.from_dlpack(tensor)
+        field = dl.from_dlpack(tensor, stream=dl.cuda.current_stream() if is_stated else None)
         copied = dl.from_array(field, device="cuda:0")
         del tensor, field
         other = torch.empty(SIZE, device="cuda")
         assert other.data_ptr() == address
         other.copy_(zeros)
         assert on_host(copied) == EXPECTED
-
-
-def test_memory_of_pytorch_is_freed_after_our_work_on_a_given_stream(torch: Any) -> None:
-    """PyTorch forgets a consumer's stream as soon as that stream waits for the work before."""
-    source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
-    ours = torch.cuda.Stream()
-    torch.cuda.synchronize()
-    with torch.cuda.stream(torch.cuda.Stream()):
-        tensor = source.clone()
-        address = tensor.data_ptr()
-        field = dl.from_dlpack(tensor, stream=ours)
-        with dl.cuda.stream(ours):
-            copied = dl.from_array(field, device="cuda:0")
-        del tensor, field
-        other = torch.empty(SIZE, device="cuda")
-        assert other.data_ptr() == address
-        other.copy_(zeros)
-        with dl.cuda.stream(ours):
-            assert on_host(copied) == EXPECTED
-        del copied
 
 
 @pytest.mark.parametrize("name", IMPORTS)
