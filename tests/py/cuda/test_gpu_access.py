@@ -76,16 +76,9 @@ def test_a_stencil_gets_the_memory_itself(source: str, device: str, user: str, o
         spec = dl.FieldSpec("float64", "I", access=access)
         with dl.Signature(f=spec, device=user, on_mismatch=on_mismatch).bind(f=SOURCES[source](field)) as bound:
             assert bound.f.ptr == field.ptr
-
-
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("device", SHARED)
-@pytest.mark.parametrize("source", ["tensor", "description", "dlpack"])
-def test_a_description_for_a_device_is_of_the_memory_itself(source: str, device: str, user: str) -> None:
-    field = dl.ones(N, device=device)
-    found = dl.describe(SOURCES[source](field), device=user, writable=True)
-    assert found.ptr == field.ptr
-    assert found.device == device
+    if source != "data interface":
+        found = dl.describe(SOURCES[source](field), device=user, writable=True)
+        assert (found.ptr, found.device) == (field.ptr, device)
 
 
 @pytest.mark.parametrize("user", USERS)

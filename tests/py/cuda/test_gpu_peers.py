@@ -16,6 +16,8 @@ import dlfield as dl
 from driver import LEGACY, Driver
 from stream_producers import NBYTES, SHAPE
 
+NEAR = ("cuda_host", "cuda_managed")
+
 
 def in_a_thread(test: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(test)
@@ -161,7 +163,7 @@ def test_views_of_cuda_core(core: Any, driver: Driver) -> None:
 def test_pinned_and_managed_memory_in_cuda_core(core: Any) -> None:
     utils = pytest.importorskip("cuda.core.utils")
     stream = stream_of(core)
-    for device in ("cuda_host", "cuda_managed"):
+    for device in NEAR:
         field = dl.ones(SHAPE, device=device)
         view = utils.StridedMemoryView.from_dlpack(field, stream_ptr=int(stream.handle))
         assert (view.ptr, view.is_device_accessible) == (field.ptr, True)
@@ -174,9 +176,9 @@ def test_pinned_and_managed_memory_in_cuda_core(core: Any) -> None:
 @in_a_thread
 def test_numba_reads_ours(numba: Any, driver: Driver) -> None:
     with driver.stream() as ours:
-        for options in ({}, {"alignment_size": 64}, {"backend": "F"}):
+        for options in ({}, {"alignment_size": 64}, {"backend": "F"}, *({"device": name} for name in NEAR)):
             with dl.cuda.stream(ours):
-                field = dl.from_array(np.arange(32.0).reshape(SHAPE), device="cuda:0", **options)
+                field = dl.from_array(np.arange(32.0).reshape(SHAPE), **{"device": "cuda:0", **options})
                 array = numba.as_cuda_array(field)
             assert (array.shape, array.strides) == (field.shape, field.strides)
             assert array.device_ctypes_pointer.value == field.ptr
@@ -224,17 +226,6 @@ def test_numba_on_our_stream(numba: Any, driver: Driver) -> None:
     assert driver.read(field.ptr, NBYTES, handle) == b"\1" * NBYTES
     del field
     stream.synchronize()
-
-
-@in_a_thread
-def test_pinned_and_managed_memory_in_numba(numba: Any) -> None:
-    for device in ("cuda_host", "cuda_managed"):
-        field = dl.full(SHAPE, 2.5, device=device)
-        array = numba.as_cuda_array(field)
-        host = array.copy_to_host()
-        numba.synchronize()
-        assert (host == 2.5).all()
-        del array, field
 
 
 # TVM FFI
