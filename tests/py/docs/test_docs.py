@@ -24,7 +24,7 @@ ELSEWHERE = {
     "clusters.md": "docs/test_docs.py",
     "fortran.md": "docs/test_docs_fortran.py",
     "mpi.md": "beyond/test_mpi.py",
-    "storages.md": "cuda/test_gpu_storage_examples.py",
+    "storages.md": "cuda/test_gpu_docs.py",
     "wrapper.md": "docs/test_docs.py",
 }
 # Code in other languages than Python's, or for a device: tests/py/cuda/test_gpu_docs.py, the documentation tests of the
