@@ -78,7 +78,7 @@ def test_a_stencil_gets_the_memory_itself(source: str, device: str, user: str, o
             assert bound.f.ptr == field.ptr
     if source != "data interface":
         found = dl.describe(SOURCES[source](field), device=user, writable=True)
-        assert (found.ptr, found.device) == (field.ptr, device)
+        assert (found.ptr, str(found.device)) == (field.ptr, device)
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -176,9 +176,11 @@ def test_pinned_and_managed_memory_in_cuda_core(core: Any) -> None:
 @in_a_thread
 def test_numba_reads_ours(numba: Any, driver: Driver) -> None:
     with driver.stream() as ours:
-        for options in ({}, {"alignment_size": 64}, {"backend": "F"}, *({"device": name} for name in NEAR)):
+        layouts: list[dict[str, Any]] = [{}, {"alignment_size": 64}, {"backend": "F"}]
+        for options in (*layouts, *({"device": name} for name in NEAR)):
             with dl.cuda.stream(ours):
-                field = dl.from_array(np.arange(32.0).reshape(SHAPE), **{"device": "cuda:0", **options})
+                keywords: dict[str, Any] = {"device": "cuda:0", **options}
+                field = dl.from_array(np.arange(32.0).reshape(SHAPE), **keywords)
                 array = numba.as_cuda_array(field)
             assert (array.shape, array.strides) == (field.shape, field.strides)
             assert array.device_ctypes_pointer.value == field.ptr

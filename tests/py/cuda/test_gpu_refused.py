@@ -1,6 +1,7 @@
 """Streams and devices that do not exist, by every function that takes one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,9 +17,17 @@ def field_on(device: str = "cuda:0") -> dl.Tensor:
     return dl.zeros(3, device=device)
 
 
+def zeros_on(device: str, stream: Any) -> dl.Tensor:
+    return dl.zeros(3, device=device, stream=stream)
+
+
+def export_of(device: str, stream: Any) -> object:
+    return field_on(device).__dlpack__(stream=stream)
+
+
 STREAMS: dict[str, Callable[[Any], Any]] = {
-    **{f"zeros on {device}": lambda stream, on=device: dl.zeros(3, device=on, stream=stream) for device in DEVICES},
-    **{f"export of {device}": lambda stream, on=device: field_on(on).__dlpack__(stream=stream) for device in DEVICES},
+    **{f"zeros on {device}": partial(zeros_on, device) for device in DEVICES},
+    **{f"export of {device}": partial(export_of, device) for device in DEVICES},
     "describe": lambda stream: dl.describe(field_on(), stream=stream),
     "from_dlpack": lambda stream: dl.from_dlpack(field_on(), stream=stream),
     "to_device": lambda stream: field_on().to_device("cpu", stream=stream),
@@ -68,14 +77,23 @@ def test_the_host_has_no_streams() -> None:
             use()
 
 
+def moved(from_device: str, to_device: Any) -> dl.Tensor:
+    return field_on(from_device).to_device(to_device)
+
+
+def described(from_device: str, to_device: Any) -> dl.Descriptor:
+    return dl.describe(field_on(from_device), device=to_device)
+
+
+def bound(from_device: str, to_device: Any) -> Any:
+    return dl.Signature(f=SPEC, device=to_device).bind(f=field_on(from_device))
+
+
 USES: dict[str, Callable[[Any], Any]] = {
     "zeros": lambda device: dl.zeros(3, device=device),
-    **{f"to_device of {device}": lambda to, on=device: field_on(on).to_device(to) for device in DEVICES},
-    **{f"describe of {device}": lambda on, of=device: dl.describe(field_on(of), device=on) for device in DEVICES[1:]},
-    **{
-        f"bind of {device}": lambda on, of=device: dl.Signature(f=SPEC, device=on).bind(f=field_on(of))
-        for device in DEVICES[1:]
-    },
+    **{f"to_device of {device}": partial(moved, device) for device in DEVICES},
+    **{f"describe of {device}": partial(described, device) for device in DEVICES[1:]},
+    **{f"bind of {device}": partial(bound, device) for device in DEVICES[1:]},
     "from_pointer": lambda device: dl.from_pointer(field_on("cpu").ptr, (3,), "float64", device=device, owner=None),
     "cuda.memory_info": dl.cuda.memory_info,
     "cuda.synchronize": dl.cuda.synchronize,
