@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -84,24 +83,6 @@ def test_small_shapes(device: str, shape: tuple[int, ...]) -> None:
     for maker in MAKERS.values():
         field = maker(shape, device=device)
         assert (field.shape, str(field.device)) == (shape, device)
-
-
-@pytest.mark.parametrize("data", [[[1, 2, 3], [4, 5, 6]], np.arange(6.0).reshape(2, 3), np.ones((2, 3), "f4")[::-1]])
-@pytest.mark.parametrize("device", DEVICES)
-def test_from_array(driver: Driver, data: Any, device: str) -> None:
-    field = dl.from_array(data, device=device, backend="F")
-    size = field.nbytes
-    held = np.frombuffer(driver.read(field.ptr, size), field.dtype).reshape(3, 2).T
-    assert (held == np.asarray(data)).all()
-    back = dl.from_array(field, device="cpu")
-    assert (np.asarray(back) == np.asarray(data)).all()
-
-
-def test_from_array_casts_as_numpy_does(driver: Driver) -> None:
-    field = dl.from_array(np.arange(4, dtype=">i4"), "float64", device="cuda:0")
-    assert np.frombuffer(driver.read(field.ptr, 32), "f8").tolist() == [0, 1, 2, 3]
-    with pytest.raises(TypeError, match="float64"):
-        dl.from_array(np.ones(4), "int32", device="cuda:0")
 
 
 @pytest.mark.parametrize("device", DEVICES)
