@@ -9,14 +9,8 @@ import pytest
 
 import dlfield as dl
 import oracle
+from catalog import numbered
 from untyped import np
-
-
-def numbered(shape: tuple[int, ...], dtype: Any = "f8", **keywords: Any) -> dl.Tensor:
-    """A field whose elements are 1, 2, 3, ... in index order."""
-    made = dl.empty(shape, dtype, **keywords)
-    made[...] = np.arange(1, made.size + 1).reshape(shape).astype(dtype)
-    return made
 
 
 def test_the_example_of_the_document() -> None:

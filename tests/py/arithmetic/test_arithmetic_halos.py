@@ -9,6 +9,7 @@ from test_arithmetic import numbered
 
 import dlfield as dl
 import oracle
+from catalog import numbered
 from dlfield import _native
 from untyped import np
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
 import oracle
+from catalog import numbered
 from untyped import np
 
 

@@ -5,10 +5,10 @@ import operator
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
 import oracle
+from catalog import numbered
 from untyped import np
 
 FLOATS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]

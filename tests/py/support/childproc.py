@@ -46,9 +46,10 @@ def run_python(code: str, timeout: float = 600) -> str:
 
 
 def environment() -> dict[str, str]:
-    """The variables of this process, with the folder of these tests on the path of modules."""
-    searched = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": searched}
+    """The variables of this process, with the folders of these tests that pytest has on its path of modules."""
+    tests = str(Path(__file__).parents[1])
+    searched = [path for path in sys.path if path.startswith(tests)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (*searched, os.environ.get("PYTHONPATH"))))}
 
 
 def started(code: str, *arguments: str) -> subprocess.Popen[str]:

@@ -9,6 +9,7 @@ import pytest
 from test_arithmetic import numbered
 
 import dlfield as dl
+from catalog import numbered
 from fakes_interfaces import Exposing, interface_of
 from untyped import np
 

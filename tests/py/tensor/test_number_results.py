@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
+from catalog import numbered
 from untyped import np
 
 ORDERS: list[dict[str, Any]] = [{}, {"backend": "F"}, {"alignment_size": 64, "halo": (1, 1, 0)}]
