@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import dlfield as dl
-from childproc import run_python
 from untyped import np
 
 DEVICES = [
@@ -108,15 +107,3 @@ def test_an_error_of_a_device_is_the_callers() -> None:
 
     with pytest.raises(ZeroDivisionError):
         dl.Device(Failing())  # type: ignore[arg-type]
-
-
-def test_no_framework_is_imported_for_its_devices() -> None:
-    code = """
-    import sys
-    from types import SimpleNamespace
-    import dlfield as dl
-    assert str(dl.Device(SimpleNamespace(type="cuda", index=None))) == "cuda:0"
-    assert str(dl.Device(SimpleNamespace(platform="gpu", id=1))) == "cuda:1"
-    print(sorted({"torch", "jax", "cupy"} & set(sys.modules)))
-    """
-    assert run_python(code) == "[]\n"

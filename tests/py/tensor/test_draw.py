@@ -12,7 +12,6 @@ import pytest
 
 import dlfield as dl
 import svg_boxes
-from childproc import run_python
 from dlfield._memory_lines import LINE, Line, Skipped, memory_lines
 
 FIELDS: dict[str, Callable[[], dl.Tensor]] = {
@@ -138,16 +137,6 @@ def test_elements_have_their_index_and_value() -> None:
 def test_values_of_every_type_are_read(dtype: str) -> None:
     field = dl.ones((2, 2), dtype)
     assert all(tip.rpartition(": ")[2] == str(field.to_numpy()[0, 0]) for tip in tooltips(field))
-
-
-def test_values_that_need_a_missing_package_are_not_shown() -> None:
-    code = """
-    import sys
-    sys.modules["ml_dtypes"] = None
-    import dlfield as dl
-    print("0,1" in dl.draw(dl.zeros((2, 2), "bfloat16")).svg)
-    """
-    assert run_python(code).strip() == "True"
 
 
 def test_domain_halo_and_alignment_look_different() -> None:

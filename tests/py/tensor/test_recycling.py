@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
 from fakes import FakeTensor, int_matrix
 from fakes_interfaces import Exposing, double_matrix, interface_of
 from interleaved_threads import run_in_threads
@@ -361,26 +360,3 @@ def test_a_refused_call_keeps_no_frames(make: Callable[..., Any]) -> None:
     assert len(frames) == 2
     assert [frame() for frame in frames] == [None, None]
     assert obj.shape == (2, 3)
-
-
-def test_objects_made_while_the_interpreter_ends() -> None:
-    output = run_python("""
-        import builtins
-        import os
-
-        import numpy as np
-        import dlfield as dl
-
-        class Last:
-            def __init__(self):
-                self.array, self.describe, self.own = np.ones(3), dl.describe, dl.from_dlpack
-
-            def __del__(self, write=os.write):
-                write(1, f"{self.describe(self.array).shape} {self.own(self.array).shape}\\n".encode())
-
-        builtins.kept = [Last(), dl.from_dlpack(np.ones(5))]
-        here = Last()
-        here.itself = here
-        described = dl.describe(np.ones(4))
-    """)
-    assert output == "(3,) (3,)\n" * 2

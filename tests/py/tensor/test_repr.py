@@ -9,7 +9,6 @@ import pytest
 
 import dlfield as dl
 import svg_boxes
-from childproc import run_python
 
 
 class Checked(HTMLParser):
@@ -94,23 +93,6 @@ def test_a_number_is_printed_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     print(field, np.add.reduce(dl.ones((2, 3)), axis=(0, 1)))
     assert capsys.readouterr().out == "2.5 6.0\n"
     assert repr(field).startswith("Tensor(2.5, shape=(), dtype=float64, dims=()")
-
-
-def test_values_that_need_a_missing_package_are_not_shown() -> None:
-    code = """
-    import sys
-    sys.modules["ml_dtypes"] = None
-    import dlfield as dl
-    field = dl.empty((2, 3), "bfloat16")
-    print(field)
-    print(dl.empty((), "bfloat16"))
-    html = field._repr_html_()
-    assert "<code>bfloat16</code>" in html and "not read: dtype" in html
-    """
-    lines = run_python(code).splitlines()
-    assert len(lines) == 2
-    assert all("not read: dtype: bfloat16 needs the package ml_dtypes" in line for line in lines)
-    assert "dtype=bfloat16, dims=('I', 'J')" in lines[0]
 
 
 @pytest.mark.parametrize("name", FIELDS)
