@@ -46,17 +46,6 @@ def test_margins_stay_in_the_dimensions_that_are_left() -> None:
     assert (field - kept).halo == field.halo, "kept dimensions are repeated"
 
 
-def test_the_functions_of_numpy_that_reduce() -> None:
-    field = numbered((2, 3), "f4")
-    assert (float(np.sum(field)), float(np.max(field)), float(np.min(field)), float(np.prod(field))) == (21, 6, 1, 720)
-    assert np.sum(field, axis=0).dims == ("J",)
-    assert np.any(field > 5)
-    assert not np.all(field > 5)
-    assert np.all(field > 0).dtype == np.bool_
-    assert f"{np.add.reduce(field, axis=None):.3f}" == "21.000"
-    assert np.transpose(field).dims == ("J", "I")
-
-
 def test_initial_where_and_dtype() -> None:
     field = numbered((2, 3), "i2")
     mask = dl.zeros((3,), "?", dims="J")
