@@ -83,6 +83,8 @@ OTHER_CALLS: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, ".", lambda: float(dl.zeros((3, 4)))),
     (dl.NotAnArrayError, r"'list'.*dl\.from_array", lambda: dl.describe([1.0, 2.0])),
     (dl.NotAnArrayError, r"'float'.*dl\.from_array", lambda: dl.from_dlpack(1.0)),
+    (dl.NotAnArrayError, "object", lambda: dl.zeros_like(object())),
+    (dl.ExchangeError, "^stream: ", lambda: dl.from_array(np.ones(3), stream=1)),
     (dl.NotAnArrayError, "has no protocol", lambda: dl.from_dlpack(np.ndarray)),
     (TypeError, "'shape'", lambda: dl.from_array([1], shape=4)),  # type: ignore[call-arg]
     (TypeError, r"full\(\) .*'halo'", lambda: dl.full(3, 1, halos=(1,))),  # type: ignore[call-arg]
