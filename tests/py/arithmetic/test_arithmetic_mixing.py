@@ -11,11 +11,18 @@ from catalog import numbered
 from untyped import np
 
 
-def test_an_array_of_the_tensors_shape_has_its_dims() -> None:
-    field = numbered((2, 3), dims="KI")
-    for found in (field + np.ones((2, 3)), np.ones((2, 3)) + field, np.add(field, ([1, 1, 1], (1, 1, 1)))):
+def test_an_array_of_the_tensors_shape_has_its_dims(tmp_path: Any) -> None:
+    field = numbered((2, 3), dims="KI", layout=(1, 0))
+    mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(2, 3))
+    mapped[...] = 1
+    for found in (
+        field + np.ones((2, 3)),
+        np.ones((2, 3)) + field,
+        np.add(field, ([1, 1, 1], (1, 1, 1))),
+        field + mapped,
+    ):
         assert isinstance(found, dl.Tensor)
-        assert found.dims == ("K", "I")
+        assert (found.dims, found.strides) == (("K", "I"), (8, 16))
         assert oracle.values(found) == (field.to_numpy() + 1).tolist()
 
 
@@ -88,12 +95,6 @@ def test_arrays_of_torch(torch: Any) -> None:
     assert isinstance(field * torch.tensor(2.0), dl.Tensor)
 
 
-def test_only_tensors_decide_on_the_result() -> None:
-    field = dl.zeros((2, 3), layout=(1, 0))
-    assert (np.ones((2, 3)) + field).layout == (1, 0)
-    assert (np.ones((2, 3)) + field).strides == (8, 16)
-
-
 class Own:
     """A type with its own `__array_ufunc__`, and with memory."""
 
@@ -153,24 +154,6 @@ def test_reflected_operators_run_after_not_implemented() -> None:
         field += Hesitating()
 
 
-class Refusing:
-    """A type that opts out of ufuncs and has its own operators."""
-
-    __array_ufunc__ = None
-
-    def __radd__(self, other: object) -> str:
-        return "mine"
-
-
-def test_types_that_opt_out_of_ufuncs() -> None:
-    field = dl.zeros((2, 3))
-    assert field + Refusing() == "mine"
-    with pytest.raises(TypeError):
-        field * Refusing()
-    with pytest.raises(TypeError):
-        np.add(field, Refusing())
-
-
 class Unwrapped(np.ndarray):  # type: ignore[misc]
     """A subclass of ndarray whose `__array_wrap__` cannot be read: NumPy 2.4 crashes in `np.add` of it and a number."""
 
@@ -200,23 +183,15 @@ def test_operands_that_are_no_array_or_number(value: object) -> None:
         field < value  # noqa: B015
 
 
+@pytest.mark.parametrize("masked", [np.ma.array(np.ones((2, 2)), mask=True), np.ma.array(5.0, mask=True), np.ma.masked])
+def test_masked_operands_are_errors(masked: Any) -> None:
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        dl.zeros((2, 2)) + masked
+
+
 def test_arrays_that_cannot_be_read_are_errors() -> None:
     field = dl.zeros((2, 2))
     with pytest.raises(dl.DTypeError):
         field + np.array([["a", "b"], ["c", "d"]])
-    with pytest.raises(dl.ExchangeError, match="mask"):
-        field + np.ma.masked_array(np.ones((2, 2)), mask=True)
     with pytest.raises(ValueError, match="inhomogeneous"):
         np.add(field, [[1], [1, 2]])
-
-
-def test_matrices_and_memmaps_are_arrays(tmp_path: Any) -> None:
-    mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(2, 3))
-    assert isinstance(numbered((2, 3)) + mapped, dl.Tensor)
-
-
-def test_a_masked_number_is_no_operand() -> None:
-    with pytest.raises(dl.ExchangeError, match="mask"):
-        dl.ones(3) + np.ma.array(5.0, mask=True)
-    with pytest.raises(dl.ExchangeError, match="mask"):
-        dl.ones(3) + np.ma.masked

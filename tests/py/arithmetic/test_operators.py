@@ -110,6 +110,8 @@ def test_an_operand_that_declines_ufuncs_is_named() -> None:
         field += Reflecting()
     with pytest.raises(TypeError, match="'NoneType'; allowed are tensors, arrays and numbers"):
         field += None
+    with pytest.raises(TypeError):
+        np.add(field, Reflecting())
 
 
 @pytest.mark.parametrize("name", ["neg", "pos", "abs", "invert"])

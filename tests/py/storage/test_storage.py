@@ -18,8 +18,7 @@ def numbers(*shape: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("make", "like", "value"),
-    [(storage.zeros, storage.zeros_like, 0), (storage.ones, storage.ones_like, 1)],
+    ("make", "like", "value"), [(storage.zeros, storage.zeros_like, 0), (storage.ones, storage.ones_like, 1)]
 )
 def test_allocation(make: Callable[..., Any], like: Callable[..., Any], value: int) -> None:
     field = make((4, 5, 3), "int32", defaults="gtx86", dims="KJI", halo=(1, (0, 2), 0), alignment_size=64)

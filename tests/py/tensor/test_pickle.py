@@ -89,12 +89,6 @@ def test_views(duplicate: Callable[[dl.Tensor], dl.Tensor], index: Any) -> None:
     assert len(set(oracle.addresses(twin))) == twin.size
 
 
-def test_copy_of_a_broadcast_has_memory_for_every_element() -> None:
-    twin = dl.from_dlpack(np.broadcast_to(np.arange(3.0), (2, 3))).copy()
-    assert len(set(oracle.addresses(twin))) == 6
-    assert twin.to_numpy().tolist() == [[0, 1, 2]] * 2
-
-
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_pickle_keeps_readonly_and_copies_do_not(protocol: int) -> None:
     readonly = dl.ones(3).as_readonly()

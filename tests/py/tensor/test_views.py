@@ -151,15 +151,6 @@ def test_setitem_of_any_basic_index(data: st.DataObject, shape: tuple[int, ...])
     assert field.to_numpy().tolist() == expected.tolist()
 
 
-def test_setitem_takes_tensors_and_overlapping_views() -> None:
-    field = filled((6,))
-    field[1:] = field[:-1]
-    assert field.to_numpy().tolist() == [0, 0, 1, 2, 3, 4]
-    other = dl.zeros((2, 3), layout=(1, 0))
-    other[...] = filled((2, 3))
-    assert other.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
-
-
 @st.composite
 def cuts(draw: st.DrawFn, count: int) -> slice:
     """A slice of an extent of 20 with `count` elements, any step, in either direction."""
