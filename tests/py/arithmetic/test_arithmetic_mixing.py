@@ -95,13 +95,40 @@ def test_arrays_of_torch(torch: Any) -> None:
     assert isinstance(field * torch.tensor(2.0), dl.Tensor)
 
 
+def described(_self: Any, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> str:
+    return f"{ufunc.__name__} {method} {len(inputs)} {sorted(keywords)}"
+
+
 class Own:
     """A type with its own `__array_ufunc__`, and with memory."""
 
     __array_interface__ = np.zeros((2, 3)).__array_interface__
+    __array_ufunc__ = described
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> str:
-        return f"{ufunc.__name__} {method} {len(inputs)} {sorted(keywords)}"
+
+class Counting(float):
+    """A number with its own `__array_ufunc__`."""
+
+    __array_ufunc__ = described
+
+
+class Reflecting(float):
+    """A number that opts out of ufuncs and has its own operators."""
+
+    __array_ufunc__: Any = None
+
+    def __radd__(self, other: object) -> str:  # type: ignore[override]
+        return "mine"
+
+
+class Hesitating:
+    """A type whose operators support more than its `__array_ufunc__`."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return NotImplemented
+
+    def __radd__(self, other: object) -> str:
+        return "mine"
 
 
 def test_array_ufunc_of_other_types_is_called() -> None:
@@ -115,40 +142,10 @@ def test_array_ufunc_of_other_types_is_called() -> None:
     assert computed == "subtract __call__ 2 ['out']"
 
 
-class Counting(float):
-    """A number with its own `__array_ufunc__`."""
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> str:
-        return f"{ufunc.__name__} {method} {len(inputs)}"
-
-
-class Reflecting(float):
-    """A number that opts out of ufuncs and has its own operators."""
-
-    __array_ufunc__ = None
-
-    def __radd__(self, other: object) -> str:  # type: ignore[override]
-        return "mine"
-
-
-def test_array_ufunc_of_numbers_is_called() -> None:
+def test_array_ufunc_of_numbers_and_reflected_operators_are_called() -> None:
     field = dl.zeros((2, 3))
-    for number, expected in ((Counting(2), "add __call__ 2"), (Reflecting(2), "mine")):
+    for number, expected in ((Counting(2), "add __call__ 2 []"), (Reflecting(2), "mine")):
         assert field + number == np.zeros((2, 3)) + number == expected
-
-
-class Hesitating:
-    """A type whose operators support more than its `__array_ufunc__`."""
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        return NotImplemented
-
-    def __radd__(self, other: object) -> str:
-        return "mine"
-
-
-def test_reflected_operators_run_after_not_implemented() -> None:
-    field = dl.zeros((2, 3))
     assert field + Hesitating() == "mine"
     with pytest.raises(TypeError, match="NotImplemented"):
         field += Hesitating()

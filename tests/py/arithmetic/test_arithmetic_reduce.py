@@ -62,18 +62,9 @@ def test_initial_where_and_dtype() -> None:
         np.add.reduce(field, casting="safe")
 
 
-@pytest.mark.parametrize(
-    ("axis", "message"),
-    [
-        (2, "axis: 2 for dims"),
-        ("K", r"axis: 'K' for dims \(I, J\)"),
-        ((0, "I"), "is repeated"),
-        (1.5, "axis: 1.5"),
-        ([0], r"axis: \[0\]"),
-    ],
-)
-def test_invalid_axes(axis: Any, message: str) -> None:
-    with pytest.raises(dl.DimsError, match=message):
+@pytest.mark.parametrize("axis", [2, "K", (0, "I"), 1.5, [0]], ids=repr)
+def test_invalid_axes(axis: Any) -> None:
+    with pytest.raises(dl.DimsError, match=r"^axis: "):
         np.add.reduce(dl.zeros((2, 3)), axis=axis)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
 from catalog import numbered
@@ -31,7 +30,6 @@ def to_xarray(array: Any) -> Any:
 
 
 KEYS: dict[str, Callable[[Any], Any]] = {
-    "numpy": lambda array: array,
     "tensor": dl.from_array,
     "torch": to_torch,
     "jax": to_jax,
