@@ -169,7 +169,7 @@ def test_empty_and_scalar_tensors_are_ordinary(shape: tuple[int, ...], name: str
 def test_attributes_of_an_ordinary_field() -> None:
     field = dl.zeros((2, 3, 4), "f4", backend="gt:cpu_ifirst")
     assert (field.ndim, field.size, field.itemsize, field.nbytes, len(field)) == (3, 24, 4, 96, 2)
-    assert (field.dtype, field.strides, field.readonly) == (np.float32, (4, 8, 24), False)
+    assert (field.dtype.name, field.strides, field.readonly) == ("float32", (4, 8, 24), False)
     assert (field.is_contiguous("F"), field.is_contiguous(), field.is_contiguous("A")) == (True, False, True)
     assert (field.alignment_size, field.alignment() >= 64, field.ptr % field.alignment()) == (4, True, 0)
     assert dl.empty((3, 4)).alignment_size == 1

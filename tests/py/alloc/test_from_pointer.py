@@ -32,7 +32,7 @@ class Malloced:
 def test_memory_of_malloc_in_fortran_order_is_freed_in_another_thread() -> None:
     memory = Malloced(24 * 8)
     freed = memory.freed_in
-    (ctypes.c_double * 24).from_address(memory.address)[:] = range(24)
+    (ctypes.c_double * 24).from_address(memory.address)[:] = [*range(24)]
     fields = [
         dl.from_pointer(
             memory.address, (3, 4, 2), "float64", strides=(8, 24, 96), dims="IJK", halo=(1, 1, 0), owner=memory
@@ -130,7 +130,7 @@ if not dl.cuda.is_available():
 @pytest.mark.parametrize(("error", "words", "arguments"), WRONG)
 def test_a_wrong_argument_is_named(error: type[Exception], words: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(error, match=words):
-        dl.from_pointer(**{"address": 64, "shape": (2,), "dtype": "f8"} | arguments)
+        dl.from_pointer(**dict[str, Any]({"address": 64, "shape": (2,), "dtype": "f8", **arguments}))
 
 
 class Owner:

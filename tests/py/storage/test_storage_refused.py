@@ -110,9 +110,10 @@ ALIGNMENTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("keywords", ALIGNMENTS)
 def test_an_alignment_is_refused_as_in_allocations(keywords: dict[str, Any]) -> None:
-    for call in (lambda: storage.as_storage(np.zeros((4, 3)), **keywords), lambda: storage.zeros((4, 3), **keywords)):
-        with pytest.raises((dl.LayoutError, TypeError), match=next(iter(keywords))):
-            call()
+    with pytest.raises((dl.LayoutError, TypeError), match=next(iter(keywords))):
+        storage.as_storage(np.zeros((4, 3)), **keywords)
+    with pytest.raises((dl.LayoutError, TypeError), match=next(iter(keywords))):
+        storage.zeros((4, 3), **keywords)
 
 
 @pytest.mark.parametrize(("name", "given"), [("data", ([1.0],)), ("device_data", (None, [1.0]))])

@@ -6,6 +6,8 @@ Each case runs many times, in forks of a process that has imported everything an
 import importlib.util
 import sys
 
+import pytest
+
 from childproc import run_python
 
 PRELUDE = """
@@ -120,7 +122,12 @@ ENDINGS = [at_once, after_a_copy, with_objects]
 USED_AT_THE_END = PLAIN_USES + (CALLING_PYTHON if sys.version_info >= (3, 14) else [])
 
 
-def test_the_interpreter_ends_while_threads_are_in_dlfield() -> None:
+# Where a thread is when its process ends or forks is random.
+turns_of_each = pytest.mark.parametrize("turns", [3, pytest.param(15, marks=pytest.mark.exhaustive)])
+
+
+@turns_of_each
+def test_the_interpreter_ends_while_threads_are_in_dlfield(turns: int) -> None:
     """Daemon threads are stopped where they take the GIL again, which may be at the end of a copy."""
     output = run_python(
         PRELUDE
@@ -129,7 +136,7 @@ def test_the_interpreter_ends_while_threads_are_in_dlfield() -> None:
 random.seed(1)
 for running in {", ".join(USED_AT_THE_END)}:
     print(running.__name__, flush=True)
-    for turn in range(15):
+    for turn in range({turns}):
         child = os.fork()
         if not child:
             signal.alarm(120)
@@ -146,17 +153,18 @@ for running in {", ".join(USED_AT_THE_END)}:
     assert output.split() == USED_AT_THE_END, output
 
 
-def test_a_fork_while_another_thread_is_in_dlfield() -> None:
+@turns_of_each
+def test_a_fork_while_another_thread_is_in_dlfield(turns: int) -> None:
     """The child has none of the other threads, whose locks stay locked in it. It copies and ends all the same."""
     output = run_python(
         PRELUDE
-        + """
+        + f"""
 random.seed(2)
 kept = dl.from_array(LARGE)
 for running in USES:
     print(running.__name__, flush=True)
     stop = start(running)
-    for turn in range(10):
+    for turn in range({turns}):
         time.sleep(random.random() * 0.01)
         child = os.fork()
         if not child:
@@ -169,7 +177,7 @@ for running in USES:
             os._exit(0) if turn % 2 else sys.exit(0)
         status = ended(child)
         if status:
-            print(f"turn {turn}: exit status {status}")
+            print(f"turn {{turn}}: exit status {{status}}")
     stop()
 """
     )
@@ -201,8 +209,6 @@ here.itself = here
 described = dl.describe(np.ones(4))
 """,
 }
-FRAMEWORKS = [name for name in ("torch", "jax.numpy") if importlib.util.find_spec(name.partition(".")[0])]
-
 # PyTorch frees its memory without the GIL, here in a callback of a call that PyO3 has attached for. The owners have to
 # be released by Python: a pinned array, a buffer, a reference, and a `release` hook.
 IN_A_CALLBACK = """
@@ -228,7 +234,8 @@ ON_OUR_MEMORY = "kept = [{name}.from_dlpack(dl.ones(9, 'f4')), dl.from_dlpack({n
 CALLS = ["dl.zeros(3, dims=labels)", "dl.from_array(np.ones(3), dims=labels)"]
 
 
-def test_the_interpreter_ends_well_with_objects_alive() -> None:
+@pytest.mark.parametrize("framework", ["torch", pytest.param("jax.numpy", marks=pytest.mark.exhaustive)])
+def test_the_interpreter_ends_well_with_objects_alive(framework: str) -> None:
     code = """
 import builtins, ctypes
 
@@ -249,12 +256,13 @@ def end_with(name, code):
     assert ended(child) == 0
 """
     cases = dict(ALIVE)
-    for name in FRAMEWORKS:
-        cases[name] = ON_OUR_MEMORY.format(name=name)
-    if "torch" in FRAMEWORKS:
-        cases |= {f"what PyTorch frees in {call}": IN_A_CALLBACK.format(call=call) for call in CALLS}
+    if importlib.util.find_spec(framework.partition(".")[0]):
+        cases[framework] = ON_OUR_MEMORY.format(name=framework)
+        if framework == "torch":
+            cases |= {f"what PyTorch frees in {call}": IN_A_CALLBACK.format(call=call) for call in CALLS}
     # The end of a process takes long after the import of a framework.
     runs = [f"end_with({name!r}, {alive!r})" for name, alive in cases.items()]
-    runs[len(ALIVE) : len(ALIVE)] = [f"import {name}" for name in FRAMEWORKS]
+    if len(cases) > len(ALIVE):
+        runs.insert(len(ALIVE), f"import {framework}")
     expected = "".join(f"{name}\nend\n" + "(3,) (3,)\n" * 2 * ("Last" in alive) for name, alive in cases.items())
     assert run_python("\n".join([PRELUDE, code, *runs])) == expected

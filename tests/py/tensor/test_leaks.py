@@ -36,6 +36,7 @@ def refused(call: Callable[..., object], *errors: type[BaseException]) -> Callab
 ARRAY = int_matrix()
 OLD = ProducerWithoutKeywords(ARRAY)
 untyped: Any = dl
+untyped_ufunc: Any = np.copysign
 
 
 USES: dict[str, Callable[[dl.Tensor], object]] = {
@@ -67,7 +68,7 @@ USES: dict[str, Callable[[dl.Tensor], object]] = {
     "setitem": lambda field: field.__setitem__(..., 2),
     "setitem refused": refused(lambda field: field.__setitem__(..., np.zeros(7))),
     "repr": lambda field: (repr(field), field._repr_html_()),
-    "ufunc": lambda field: np.copysign(field, field, out=field),
+    "ufunc": lambda field: untyped_ufunc(field, field, out=field),
     "ufunc of Python refused": refused(np.frompyfunc(lambda x: x, 1, 1)),
     "ufunc of other sizes refused": refused(lambda field: field[:1] + dl.ones((3,))),
     "retry without keywords": lambda _field: dl.describe(OLD),
@@ -104,7 +105,7 @@ def on_a_small_tensor() -> dict[str, Callable[[], object]]:
 
 def on_new_tensors() -> dict[str, Callable[[], object]]:
     def using(use: Callable[[dl.Tensor], object]) -> Callable[[], object]:
-        return lambda: use(dl.empty((MIB // 8,)))
+        return lambda: use(dl.empty((MIB // 32,)))
 
     return {**{name: using(use) for name, use in USES.items()}, **ALLOCATIONS}
 

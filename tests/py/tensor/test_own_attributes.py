@@ -98,7 +98,7 @@ WAYS: dict[str, tuple[type[Any], Callable[[Any], object]]] = {
 @pytest.mark.parametrize("name", WAYS)
 def test_labels_are_found(name: str) -> None:
     base, label = WAYS[name]
-    made = type("Labelled", (base,), {})
+    made: Any = type("Labelled", (base,), {})
     plain, labelled = made(), made()
     label(labelled)
     for _ in range(2):

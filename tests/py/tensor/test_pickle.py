@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,17 @@ from childproc import run_python
 
 KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo", "device")
 
+
+def pickled(protocol: int, field: dl.Tensor) -> Any:
+    return pickle.loads(pickle.dumps(field, protocol))
+
+
 # As in NumPy, a shallow copy has memory of its own too.
 DUPLICATES: dict[str, Callable[[dl.Tensor], dl.Tensor]] = {
     "copy": dl.Tensor.copy,
     "copy.copy": copy.copy,
     "copy.deepcopy": copy.deepcopy,
-    **{
-        f"pickle {protocol}": (lambda field, protocol=protocol: pickle.loads(pickle.dumps(field, protocol)))
-        for protocol in range(6)
-    },
+    **{f"pickle {protocol}": partial(pickled, protocol) for protocol in range(6)},
 }
 duplicates = pytest.mark.parametrize("duplicate", DUPLICATES.values(), ids=DUPLICATES)
 
