@@ -1,5 +1,6 @@
 """Compiling stencils with GT4Py's C++ backends on Python 3.14."""
 
+import sys
 from importlib.util import find_spec
 
 __all__ = ["prepare_build"]
@@ -17,7 +18,7 @@ def prepare_build() -> None:
     >>> from dlfield.gt4py import prepare_build
     >>> prepare_build()
     """
-    if find_spec("gt4py") is None:
+    if sys.version_info < (3, 14) or find_spec("gt4py") is None:
         return
     # The import replaces distutils by that of setuptools, whose variables are meant.
     from gt4py.cartesian.backend import pyext_builder

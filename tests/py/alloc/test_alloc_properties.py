@@ -121,9 +121,11 @@ def test_halo_origin_and_aligned_index_default_to_each_other(spec: dict[str, Any
 @given(specs())
 def test_like_takes_everything_from_a_tensor(spec: dict[str, Any]) -> None:
     field = dl.zeros(**spec)
-    for twin in (dl.empty_like(field), field.copy()):
+    makes = (dl.empty_like, dl.zeros_like, dl.ones_like, lambda data: dl.full_like(data, 1), dl.Tensor.copy)
+    for twin in (make(field) for make in makes):
         for name in ("shape", "dtype", "dims", "layout", "alignment_size", "aligned_index", "halo", "origin", "device"):
             assert getattr(twin, name) == getattr(field, name), name
+        assert not twin.readonly
         if field.size:
             assert twin.strides == field.strides
             assert oracle.aligned_address(twin) % field.alignment_size == 0

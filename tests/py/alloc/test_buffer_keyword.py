@@ -120,10 +120,6 @@ def test_wrong_buffers_are_refused_by_name() -> None:
         dl.empty((10,), device="cuda_host", buffer=bytearray(800), stream=-1 if dl.cuda.is_available() else None)
 
 
-def test_none_is_an_ordinary_allocation() -> None:
-    assert dl.zeros((3,), buffer=None).tolist() == [0.0] * 3
-
-
 def test_a_copy_may_overlap_the_memory_it_comes_from() -> None:
     data = np.arange(12.0).reshape(3, 4)
     wanted = data.copy()

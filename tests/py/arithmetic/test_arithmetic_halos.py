@@ -5,10 +5,10 @@ import pickle
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
 import oracle
+from catalog import numbered
 from dlfield import _native
 from untyped import np
 
@@ -21,10 +21,8 @@ def field(halo: Any = None, **keywords: Any) -> dl.Tensor:
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "lt", "eq", "iadd", "imul"])
 def test_halos_that_differ_are_an_error(name: str) -> None:
-    with pytest.raises(dl.LayoutError) as caught:
+    with pytest.raises(dl.LayoutError, match=r"^halo: "):
         getattr(operator, name)(field(NARROW), field(WIDE))
-    for part in ("operand 0 has halo [(1, 1), (0, 0)]", "operand 1 has halo [(2, 0), (0, 0)]", '"I"', "domain_view"):
-        assert part in str(caught.value)
 
 
 def test_a_halo_error_writes_nothing() -> None:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
 import oracle
+from catalog import numbered
 from untyped import np
 
 
@@ -46,17 +46,6 @@ def test_margins_stay_in_the_dimensions_that_are_left() -> None:
     assert (field - kept).halo == field.halo, "kept dimensions are repeated"
 
 
-def test_the_functions_of_numpy_that_reduce() -> None:
-    field = numbered((2, 3), "f4")
-    assert (float(np.sum(field)), float(np.max(field)), float(np.min(field)), float(np.prod(field))) == (21, 6, 1, 720)
-    assert np.sum(field, axis=0).dims == ("J",)
-    assert np.any(field > 5)
-    assert not np.all(field > 5)
-    assert np.all(field > 0).dtype == np.bool_
-    assert f"{np.add.reduce(field, axis=None):.3f}" == "21.000"
-    assert np.transpose(field).dims == ("J", "I")
-
-
 def test_initial_where_and_dtype() -> None:
     field = numbered((2, 3), "i2")
     mask = dl.zeros((3,), "?", dims="J")
@@ -73,18 +62,9 @@ def test_initial_where_and_dtype() -> None:
         np.add.reduce(field, casting="safe")
 
 
-@pytest.mark.parametrize(
-    ("axis", "message"),
-    [
-        (2, "axis: 2 for dims"),
-        ("K", r"axis: 'K' for dims \(I, J\)"),
-        ((0, "I"), "is repeated"),
-        (1.5, "axis: 1.5"),
-        ([0], r"axis: \[0\]"),
-    ],
-)
-def test_invalid_axes(axis: Any, message: str) -> None:
-    with pytest.raises(dl.DimsError, match=message):
+@pytest.mark.parametrize("axis", [2, "K", (0, "I"), 1.5, [0]], ids=repr)
+def test_invalid_axes(axis: Any) -> None:
+    with pytest.raises(dl.DimsError, match=r"^axis: "):
         np.add.reduce(dl.zeros((2, 3)), axis=axis)
 
 

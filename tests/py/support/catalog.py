@@ -132,3 +132,10 @@ def count_up(preset: str, dtype: str = "float32") -> dl.Tensor:
     field = dl.zeros((3, 4), dtype_named(dtype), backend=preset, dims="JI")
     field[...] = np.arange(12).reshape(3, 4)
     return field
+
+
+def numbered(shape: tuple[int, ...], dtype: Any = "f8", **keywords: Any) -> dl.Tensor:
+    """A field whose elements are 1, 2, 3, ... in index order."""
+    made = dl.empty(shape, dtype, **keywords)
+    made[...] = np.arange(1, made.size + 1).reshape(shape).astype(dtype)
+    return made

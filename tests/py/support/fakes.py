@@ -136,6 +136,19 @@ class OldProducer:
         return (1, 0)
 
 
+class ProducerWithoutKeywords:
+    """A producer whose `__dlpack__` takes no argument, over an array of NumPy."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+
+    def __dlpack__(self) -> object:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 class DevicelessProducer:
     """A producer without `__dlpack_device__`."""
 

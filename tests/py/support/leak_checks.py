@@ -29,11 +29,12 @@ class Growth(NamedTuple):
     # Bytes of address space, as large blocks have mappings of their own.
     mapped: int
 
+    def is_none_in(self, rounds: int) -> bool:
+        """Whether the growth is less than the smallest possible leak in each round."""
+        return self.blocks < rounds / 2 and self.heap < 16 * rounds and self.mapped < 4096 * rounds
+
     def assert_none_in(self, rounds: int) -> None:
-        """Check that the growth is less than the smallest possible leak in each round."""
-        assert self.blocks < rounds / 2, self
-        assert self.heap < 16 * rounds, self
-        assert self.mapped < 4096 * rounds, self
+        assert self.is_none_in(rounds), self
 
 
 class MallInfo(ctypes.Structure):

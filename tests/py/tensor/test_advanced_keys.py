@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_arithmetic import numbered
 
 import dlfield as dl
+from catalog import numbered
 from fakes_interfaces import Exposing, interface_of
 from untyped import np
 
@@ -30,7 +30,6 @@ def to_xarray(array: Any) -> Any:
 
 
 KEYS: dict[str, Callable[[Any], Any]] = {
-    "numpy": lambda array: array,
     "tensor": dl.from_array,
     "torch": to_torch,
     "jax": to_jax,
@@ -57,6 +56,26 @@ def test_keys_of_every_library(make: Callable[[Any], Any]) -> None:
     assert values.tolist() == expected.tolist()
     values[make(expected == 7)] = np.arange(16.0)
     expected[expected == 7] = np.arange(16.0)
+    assert values.tolist() == expected.tolist()
+
+
+INDICES: list[Any] = [
+    *([0, 1], ([0, 1], [1, 2]), (slice(None), [0, 2]), [], True, np.True_, np.array([1]), np.array([], int)),
+    *(np.array([True, False]), np.array([[True, False, True]] * 2), (np.array([1, 0]), 2)),
+]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_advanced_indexing_is_numpys(index: Any) -> None:
+    values = numbered((2, 3), backend="gtmc")
+    expected = values.to_numpy().copy()
+    found = values[index]
+    assert type(found) is np.ndarray
+    assert found.tolist() == expected[index].tolist()
+    found[...] = -1
+    assert values.tolist() == expected.tolist(), "a copy, as in NumPy"
+    values[index] = -1
+    expected[index] = -1
     assert values.tolist() == expected.tolist()
 
 

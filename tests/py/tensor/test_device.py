@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import dlfield as dl
-from childproc import run_python
 from untyped import np
 
 DEVICES = [
@@ -30,30 +29,17 @@ def test_device_is_its_string_and_its_dlpack_tuple(text: str, pair: tuple[int, i
         assert text in repr(device)
 
 
-@pytest.mark.parametrize(("alias", "text"), [("gpu", "cuda:0"), ("cuda", "cuda:0")])
-def test_aliases(alias: Any, text: str) -> None:
-    assert str(dl.Device(alias)) == text
-    assert dl.Device(alias) == dl.Device(text)
-
-
-def test_devices_that_differ() -> None:
+def test_equality_and_hashes() -> None:
+    assert len({dl.Device(alias) for alias in ("gpu", "cuda", "cuda:0", (2, 0))}) == 1
     assert dl.Device("cuda:0") != dl.Device("cuda:1")
-    assert dl.Device("cpu") != "cuda:0"
-    assert dl.Device("cpu") != (2, 0)
-    assert dl.Device("cpu") != 1
-    assert dl.Device("cpu") != "nonsense"
-
-
-def test_device_is_a_dictionary_key() -> None:
-    assert {dl.Device("cpu"): 1}[dl.Device((1, 0))] == 1
-    assert len({dl.Device("gpu"), dl.Device("cuda:0"), dl.Device("cuda:1")}) == 2
+    for other in ("cuda:0", (2, 0), 1, "nonsense"):
+        assert dl.Device("cpu") != other
 
 
 def test_tensor_device() -> None:
     field = dl.zeros(3)
     assert field.device == "cpu" == str(field.device)
     assert field.to_device("cpu").ptr == field.ptr
-    assert field.__dlpack_device__() == (1, 0)
 
 
 def test_devices_of_pytorch(torch: Any) -> None:
@@ -108,15 +94,3 @@ def test_an_error_of_a_device_is_the_callers() -> None:
 
     with pytest.raises(ZeroDivisionError):
         dl.Device(Failing())  # type: ignore[arg-type]
-
-
-def test_no_framework_is_imported_for_its_devices() -> None:
-    code = """
-    import sys
-    from types import SimpleNamespace
-    import dlfield as dl
-    assert str(dl.Device(SimpleNamespace(type="cuda", index=None))) == "cuda:0"
-    assert str(dl.Device(SimpleNamespace(platform="gpu", id=1))) == "cuda:1"
-    print(sorted({"torch", "jax", "cupy"} & set(sys.modules)))
-    """
-    assert run_python(code) == "[]\n"

@@ -12,7 +12,6 @@ import pytest
 
 import dlfield as dl
 import svg_boxes
-from childproc import run_python
 from dlfield._memory_lines import LINE, Line, Skipped, memory_lines
 
 FIELDS: dict[str, Callable[[], dl.Tensor]] = {
@@ -116,12 +115,6 @@ def test_an_element_that_ends_in_the_first_line_after_the_middle_is_shown_there(
     assert all(whole[line.number] == line for line in shown)
 
 
-def test_lines_without_elements_are_not_drawn() -> None:
-    lines = memory_lines(dl.zeros((3, 100))[:, 0], 16)
-    assert [type(line) for line in lines] == [Line, Skipped, Line, Skipped, Line]
-    assert any("cache lines without an element" in text for text in texts(FIELDS["far apart"]()))
-
-
 def test_elements_have_their_index_and_value() -> None:
     field = dl.from_array(np.array([[1.5, -2.0, 3e10], [0.1, 1 / 3, np.nan]]))
     found = texts(field)
@@ -140,16 +133,6 @@ def test_values_of_every_type_are_read(dtype: str) -> None:
     assert all(tip.rpartition(": ")[2] == str(field.to_numpy()[0, 0]) for tip in tooltips(field))
 
 
-def test_values_that_need_a_missing_package_are_not_shown() -> None:
-    code = """
-    import sys
-    sys.modules["ml_dtypes"] = None
-    import dlfield as dl
-    print("0,1" in dl.draw(dl.zeros((2, 2), "bfloat16")).svg)
-    """
-    assert run_python(code).strip() == "True"
-
-
 def test_domain_halo_and_alignment_look_different() -> None:
     found = texts(FIELDS["aligned"]())
     assert found[-4:] == ["domain", "halo", "padding, or not in this view", "multiple of 64 bytes"]
@@ -159,19 +142,6 @@ def test_domain_halo_and_alignment_look_different() -> None:
     assert [tip.split("]")[0] for tip in aligned if "halo" not in tip] == ["[0, 1", "[1, 1", "[2, 1"]
 
 
-def test_what_is_absent_has_no_legend() -> None:
-    assert texts(dl.zeros((2, 4)))[-1] == "domain"
-    assert not any("halo" in text or "padding" in text or "multiple" in text for text in texts(dl.zeros((2, 4))))
-    assert "no elements" in texts(FIELDS["empty"]())
-
-
-def test_repeated_elements_are_drawn_once() -> None:
-    field = FIELDS["repeated"]()
-    assert len(tooltips(field)) == 3
-    assert "the same memory at each index of I" in texts(field)
-    assert "the same memory" not in " ".join(texts(dl.zeros((1, 3))))
-
-
 def test_elements_that_share_memory_are_not_visited_one_by_one() -> None:
     # Millions of indices for 1196 bytes.
     field = dl.from_dlpack(np.lib.stride_tricks.as_strided(np.zeros(2000, "u1"), (200, 200, 200), (1, 2, 3)))
@@ -179,39 +149,45 @@ def test_elements_that_share_memory_are_not_visited_one_by_one() -> None:
     assert found == list(range(199 * 6 + 1))
 
 
-def test_any_array_is_drawn() -> None:
+# A field, and what its texts have, and have not.
+TEXTS: list[tuple[Callable[[], dl.Tensor], list[str], list[str]]] = [
+    (lambda: dl.zeros((2, 4)), ["domain"], ["halo", "padding", "multiple"]),
+    (FIELDS["empty"], ["no elements"], []),
+    (FIELDS["repeated"], ["the same memory at each index of I"], []),
+    (lambda: dl.zeros((1, 3)), [], ["the same memory"]),
+    (FIELDS["far apart"], ["cache lines without an element"], []),
+    # Characters that XML forbids.
+    (lambda: dl.zeros((2, 3), dims=("a\x01", "b")), ["float64  a?: 2, b: 3"], []),
+    (lambda: dl.zeros((2, 2), dims=("<script>", 'a"&')), ['<script>: 2, a"&: 2'], []),
+]
+
+
+@pytest.mark.parametrize(("make", "present", "absent"), TEXTS)
+def test_texts_name_what_a_field_has(make: Callable[[], dl.Tensor], present: list[str], absent: list[str]) -> None:
+    found = " ".join(texts(make()))
+    assert [word for word in present if word not in found] == [word for word in absent if word in found] == []
+
+
+def test_repeated_elements_are_drawn_once_and_lines_without_elements_not_at_all() -> None:
+    assert len(tooltips(FIELDS["repeated"]())) == 3
+    lines = memory_lines(dl.zeros((3, 100))[:, 0], 16)
+    assert [type(line) for line in lines] == [Line, Skipped, Line, Skipped, Line]
+
+
+def test_arrays_of_at_most_four_dimensions_are_drawn() -> None:
     array = np.ones((2, 2))
     assert dl.draw(array).svg == dl.draw(dl.from_dlpack(array)).svg
-
-
-def test_characters_that_xml_forbids_are_replaced() -> None:
-    assert texts(dl.zeros((2, 3), dims=("a\x01", "b")))[0] == "float64  a?: 2, b: 3"
+    with pytest.raises(dl.DimsError, match=r"^array: .*at most 4: draw a part of it, as array\[0, 0\]$"):
+        dl.draw(dl.zeros((2,) * 6))
+    dl.draw(dl.zeros((2,) * 6)[0, 0])
+    with pytest.raises(dl.NotAnArrayError, match="int"):
+        dl.draw(3)
 
 
 @pytest.mark.parametrize("path", [None, 5, b"x.png", "x\0.svg"])
 def test_a_wrong_path_is_named(path: object) -> None:
     with pytest.raises((TypeError, ValueError), match=r"^path: "):
         dl.draw(dl.zeros(3)).save(path)  # type: ignore[arg-type]
-
-
-def test_labels_are_escaped() -> None:
-    picture = dl.draw(dl.zeros((2, 2), dims=("<script>", 'a"&')))
-    ET.fromstring(picture.svg)
-    assert "<script>" not in picture.svg
-    assert "&lt;script&gt;" in picture._repr_html_()
-
-
-def test_more_than_four_dimensions_are_an_error() -> None:
-    with pytest.raises(
-        dl.DimsError, match=r"array: found 6 dimensions.*at most 4: draw a part of it, as array\[0, 0\]$"
-    ):
-        dl.draw(dl.zeros((2,) * 6))
-    dl.draw(dl.zeros((2,) * 6)[0, 0])
-
-
-def test_what_is_no_array_is_an_error() -> None:
-    with pytest.raises(dl.NotAnArrayError, match="int"):
-        dl.draw(3)
 
 
 def test_a_drawing_is_saved_and_shown(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dlfield as dl
 from childproc import run_cases
@@ -173,18 +174,6 @@ from test_faults_signals import *
 """
 
 
-def test_an_interrupt_is_raised_after_the_copy() -> None:
-    run_cases(PRELUDE, {name: f"check({name!r}, signal.SIGINT, interrupt)" for name in copies(1)})
-
-
-def test_an_alarm_may_raise() -> None:
-    run_cases(PRELUDE, {name: f"check({name!r}, signal.SIGALRM, fail)" for name in copies(1)})
-
-
-def test_a_handler_may_use_dlfield() -> None:
-    run_cases(PRELUDE, {name: f"check({name!r}, signal.SIGALRM, use_dlfield)" for name in copies(1)})
-
-
 class Alarms:
     """Counts alarms. Their handler uses dlfield. It does not raise: Python's own `finally` blocks would be cut off."""
 
@@ -225,5 +214,27 @@ def check_many_alarms() -> None:
         assert [path.name for path in Path(folder).iterdir()] == ["field.dlf"]
 
 
-def test_alarms_do_not_disturb_files_and_shared_memory() -> None:
-    run_cases(PRELUDE, {"many": "check_many_alarms()"})
+# What the handler of a signal does after a copy.
+HANDLERS = {
+    "interrupt": "signal.SIGINT, interrupt",
+    "another error": "signal.SIGALRM, fail",
+    "copies": "signal.SIGALRM, use_dlfield",
+}
+
+
+def cases(handlers: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    return {f"{how}: {name}": f"check({name!r}, {HANDLERS[how]})" for how in handlers for name in names}
+
+
+SOME = ("assignment with a cast", "fill", "pickle")
+OTHERS = [name for name in copies(1) if name not in SOME]
+
+
+def test_signals_during_copies_and_during_calls_that_wait() -> None:
+    """One handler for every kind of copy, every handler for some, and alarms while dlfield waits for the system."""
+    run_cases(PRELUDE, {**cases(["interrupt"], OTHERS), **cases([*HANDLERS], SOME), "alarms": "check_many_alarms()"})
+
+
+@pytest.mark.exhaustive
+def test_signals_with_every_handler_during_every_copy() -> None:
+    run_cases(PRELUDE, cases(["another error", "copies"], OTHERS))

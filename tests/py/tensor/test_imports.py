@@ -1,12 +1,13 @@
-"""With NumPy alone, everything works that does not need another library."""
+"""With NumPy alone, everything works that does not need another library; and no other library is imported unasked."""
 
-import subprocess
-import sys
+from childproc import run_cases
 
-import pytest
-
+# Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
 ALONE = """
-import importlib.abc, sys
+import importlib.abc, inspect, pydoc, sys, sysconfig
+from types import SimpleNamespace
+import numpy
+sysconfig.get_config_vars()
 
 class NothingElse(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
@@ -15,25 +16,12 @@ class NothingElse(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, NothingElse())
 """
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        "import dlfield as dl; assert (dl.ones((2, 3)) + 1).shape == (2, 3)",
-        "from dlfield import storage; assert storage.zeros((2, 3)).halo == ((0, 0), (0, 0))",
-        "import dlfield.cuda, dlfield.frameworks",
-        "from dlfield import gt4py; assert gt4py.zeros((2, 3), backend='numpy').shape == (2, 3)",
-    ],
-)
-def test_numpy_is_enough(use: str) -> None:
-    done = subprocess.run([sys.executable, "-c", ALONE + use], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_modules_are_imported_on_first_use() -> None:
-    code = """
-import sys
+CASES = {
+    "arithmetic": "import dlfield as dl; assert (dl.ones((2, 3)) + 1).shape == (2, 3)",
+    "storages": "from dlfield import storage; assert storage.zeros((2, 3)).halo == ((0, 0), (0, 0))",
+    "modules": "import dlfield.cuda, dlfield.frameworks",
+    "gt4py": "from dlfield import gt4py; assert gt4py.zeros((2, 3), backend='numpy').shape == (2, 3)",
+    "modules are imported on first use": """
 import dlfield as dl
 modules = {"dlfield.gt4py", "dlfield.storage", "dlfield.xarray"}
 assert not modules & set(sys.modules)
@@ -43,35 +31,42 @@ assert dl.storage.zeros((2, 3)).halo == ((0, 0), (0, 0))
 assert modules & set(sys.modules) == {"dlfield.storage"}
 assert dl.gt4py.zeros((2, 3), backend="numpy").shape == (2, 3)
 assert dl.storage is sys.modules["dlfield.storage"] and dl.gt4py is sys.modules["dlfield.gt4py"]
-"""
-    done = subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("use", "error"), [("dlfield.xarray", "AttributeError"), ("from dlfield import xarray", "ImportError")]
-)
-def test_a_module_says_which_package_it_needs(use: str, error: str) -> None:
-    code = f"import sys, dlfield; sys.modules['xarray'] = None; {use}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(error)
-    assert "pip install xarray" in done.stderr.splitlines()[-1]
-
-
-def test_the_package_can_be_inspected_without_the_other_libraries() -> None:
-    code = """
-import inspect, pydoc
+""",
+    "a module says which package it needs": """
+import dlfield
+sys.modules["xarray"] = None
+for use, kind in (("dlfield.xarray", AttributeError), ("from dlfield import xarray", ImportError)):
+    try:
+        exec(use)
+    except kind as error:
+        assert "pip install xarray" in str(error)
+    else:
+        raise AssertionError(use)
+""",
+    "the package can be inspected": """
 import dlfield as dl
 assert not hasattr(dl, "xarray")
 assert {"zeros", "storage"} <= {name for name, _ in inspect.getmembers(dl)}
 assert "zeros" in pydoc.render_doc(dl)
-"""
-    # What `pydoc` imports is no other library.
-    done = subprocess.run(
-        [sys.executable, "-c", "import pydoc, sysconfig; sysconfig.get_config_vars()" + ALONE + code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+""",
+    "devices of frameworks": """
+import dlfield as dl
+assert str(dl.Device(SimpleNamespace(type="cuda", index=None))) == "cuda:0"
+assert str(dl.Device(SimpleNamespace(platform="gpu", id=1))) == "cuda:1"
+assert not {"torch", "jax", "cupy"} & set(sys.modules)
+""",
+    "values that need ml_dtypes are not shown": """
+import dlfield as dl
+field = dl.empty((2, 3), "bfloat16")
+for text in (str(field), str(dl.empty((), "bfloat16"))):
+    assert "not read: dtype: bfloat16 needs the package ml_dtypes" in text
+assert "dtype=bfloat16, dims=('I', 'J')" in str(field)
+html = field._repr_html_()
+assert "<code>bfloat16</code>" in html and "not read: dtype" in html
+assert "0,1" in dl.draw(dl.zeros((2, 2), "bfloat16")).svg
+""",
+}
+
+
+def test_numpy_is_enough() -> None:
+    run_cases(ALONE, CASES)

@@ -1,5 +1,6 @@
 """What a label is: a non-empty string, or an integer from 0 on for a data dimension."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,34 +18,27 @@ def stating(**labels: Any) -> Any:
     return Exposing(kept=array, __array_interface__=array.__array_interface__, **labels)
 
 
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "zeros": lambda dims: dl.zeros((2, 3), dims=dims).dims,
+    "from_dlpack": lambda dims: dl.from_dlpack(np.zeros((2, 3)), dims=dims).dims,
+    "get_dims": lambda dims: dl.get_dims(np.zeros((2, 3)), dims),
+    "FieldSpec": lambda dims: dl.FieldSpec("f8", dims).dims,
+    "an attribute": lambda dims: dl.get_dims(stating(__gt_dims__=dims)),
+    "a method": lambda dims: dl.from_dlpack(stating(__gt_dims__=lambda: dims)).dims,
+}
+
+
 @pytest.mark.parametrize("dims", [("I", 0), ["I", np.int64(0)], ("I", "0"), "I0"])
 def test_integers_are_data_dimensions(dims: Any) -> None:
-    assert dl.zeros((2, 3), dims=dims).dims == ("I", "0")
-    assert dl.from_dlpack(np.zeros((2, 3)), dims=dims).dims == ("I", "0")
-    assert dl.get_dims(np.zeros((2, 3)), dims) == ("I", "0")
-    assert dl.FieldSpec("f8", dims).dims == ("I", "0")
+    for name, call in CALLS.items():
+        assert call(dims) == ("I", "0"), name
 
 
 @pytest.mark.parametrize("label", NO_LABELS, ids=repr)
 def test_other_values_are_refused(label: Any) -> None:
-    for call in (
-        lambda dims: dl.zeros((2, 3), dims=dims),
-        lambda dims: dl.from_dlpack(np.zeros((2, 3)), dims=dims),
-        lambda dims: dl.get_dims(np.zeros((2, 3)), dims),
-        lambda dims: dl.FieldSpec("f8", dims),
-    ):
-        with pytest.raises(
-            dl.DimsError, match=r"dims: .* is not a label; allowed is a non-empty string, or a non-negative integer"
-        ):
+    for call in CALLS.values():
+        with pytest.raises(dl.DimsError, match=r"^(__gt_)?dims(__)?: .* is not a label"):
             call(("I", label))
-
-
-@pytest.mark.parametrize("label", NO_LABELS, ids=repr)
-def test_objects_cannot_state_them_either(label: Any) -> None:
-    with pytest.raises(dl.DimsError, match=r"__gt_dims__: .* is not a label"):
-        dl.get_dims(stating(__gt_dims__=("I", label)))
-    with pytest.raises(dl.DimsError, match=r"__gt_dims__: .* is not a label"):
-        dl.from_dlpack(stating(__gt_dims__=lambda: ("I", label)))
 
 
 def test_objects_state_numbers_and_axes() -> None:

@@ -50,18 +50,6 @@ class Alias(str):
         return other == "dims"
 
 
-def by_object_setattr(obj: Any) -> None:
-    object.__setattr__(obj, computed("dims"), DIMS)
-
-
-def in_dictionary(obj: Any) -> None:
-    obj.__dict__[computed("dims")] = DIMS
-
-
-def under_a_subclass_of_str(obj: Any) -> None:
-    obj.__dict__[Text("dims")] = DIMS
-
-
 def under_another_text(obj: Any) -> None:
     alias = Alias("another text")
     # The hash of the text is computed too: it is stored in the string, and is not that of the alias.
@@ -81,36 +69,43 @@ def after_others_were_deleted(obj: Any) -> None:
     obj.dims = DIMS
 
 
-def in_another_dictionary(obj: Any) -> None:
-    obj.__dict__ = {"dims": DIMS}
+class Slotted(Producer):
+    __slots__ = ("dims",)
 
 
-def beside_keys_that_are_no_strings(obj: Any) -> None:
-    obj.__dict__.update({7: 8, "dims": DIMS})
+class Computed(Producer):
+    def __getattr__(self, name: str) -> Any:
+        if name == "dims" and "labelled" in self.__dict__:
+            return DIMS
+        raise AttributeError(name)
 
 
-WAYS = [
-    by_object_setattr,
-    in_dictionary,
-    under_a_subclass_of_str,
-    under_another_text,
-    among_many,
-    after_others_were_deleted,
-    in_another_dictionary,
-    beside_keys_that_are_no_strings,
-]
+# The class of an object, and how it gets its labels.
+WAYS: dict[str, tuple[type[Any], Callable[[Any], object]]] = {
+    "object.__setattr__": (Producer, lambda obj: object.__setattr__(obj, computed("dims"), DIMS)),
+    "in the dictionary": (Producer, lambda obj: obj.__dict__.update({computed("dims"): DIMS})),
+    "under a subclass of str": (Producer, lambda obj: obj.__dict__.update({Text("dims"): DIMS})),
+    "under another text": (Producer, under_another_text),
+    "among many": (Producer, among_many),
+    "after others were deleted": (Producer, after_others_were_deleted),
+    "in another dictionary": (Producer, lambda obj: setattr(obj, "__dict__", {"dims": DIMS})),
+    "beside keys that are no strings": (Producer, lambda obj: obj.__dict__.update({7: 8, "dims": DIMS})),
+    "in a slot": (Slotted, lambda obj: setattr(obj, "dims", DIMS)),
+    "by code of the class": (Computed, lambda obj: setattr(obj, "labelled", True)),
+}
 
 
-@pytest.mark.parametrize("label", WAYS)
-def test_labels_are_found(label: Callable[[Any], None]) -> None:
-    class Labelled(Producer):
-        pass
-
-    plain, labelled = Labelled(), Labelled()
+@pytest.mark.parametrize("name", WAYS)
+def test_labels_are_found(name: str) -> None:
+    base, label = WAYS[name]
+    made: Any = type("Labelled", (base,), {})
+    plain, labelled = made(), made()
     label(labelled)
     for _ in range(2):
         assert dl.describe(labelled).dims == DIMS
         assert dl.describe(plain).dims is None
+    made.dims = DIMS
+    assert dl.describe(plain).dims == DIMS
 
 
 def test_labels_come_and_go() -> None:
@@ -120,34 +115,6 @@ def test_labels_come_and_go() -> None:
         assert dl.describe(producer).dims == DIMS
         del producer.dims
         assert dl.describe(producer).dims is None
-
-
-def test_labels_in_slots_and_of_the_class_are_found() -> None:
-    class Slotted(Producer):
-        __slots__ = ("dims",)
-
-    slotted: Any = Slotted()
-    assert dl.describe(slotted).dims is None
-    slotted.dims = DIMS
-    assert dl.describe(slotted).dims == DIMS
-
-    class Plain(Producer):
-        pass
-
-    plain = Plain()
-    assert dl.describe(plain).dims is None
-    Plain.dims = DIMS  # type: ignore[attr-defined]
-    assert dl.describe(plain).dims == DIMS
-
-
-def test_labels_that_code_of_the_class_looks_up_are_found() -> None:
-    class Computed(Producer):
-        def __getattr__(self, name: str) -> Any:
-            if name == "dims":
-                return DIMS
-            raise AttributeError(name)
-
-    assert dl.describe(Computed()).dims == DIMS
 
 
 @pytest.mark.parametrize("base", [dict, tuple, BaseException])
@@ -254,7 +221,6 @@ for name in ("first", {name!r}):
     prelude = """
 import numpy as np
 import dlfield as dl
-from childproc import run_cases
 class Producer:
     def __dlpack__(self, **_): return dl.zeros(2).__dlpack__()
     def __dlpack_device__(self): return (1, 0)
@@ -274,51 +240,36 @@ def test_the_first_protocol_counts_wherever_it_is() -> None:
     assert dl.describe(obj).protocol == "gt"
 
 
-CHANGES = [
-    "computed keys",
-    "another key",
-    "a number as key",
-    "a subclass of str",
-    "None",
-    "a subclass of dict",
-    "deleted keys",
-    "the attributes of an object",
-]
+class Entries(dict[str, Any]):
+    """A subclass of dict."""
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_dictionaries_with_unusual_keys_are_read(change: str) -> None:
-    entries: Any = dict(FIELD[:, ::2].__array_interface__)
-    if change == "computed keys":
-        entries = {computed(key): value for key, value in entries.items()}
-    elif change == "another key":
-        entries["of mine"] = 7
-    elif change == "a subclass of str":
-        entries = {Text(key): value for key, value in entries.items()}
-    elif change == "a number as key":
-        entries[7] = 8
-    elif change == "deleted keys":
-        for key in ("descr", "version"):
-            del entries[key]
-    elif change == "the attributes of an object":
-        # All objects of the class share the keys, and each has its values elsewhere.
-        plain = type("Plain", (), {})
-        first, second = plain(), plain()
-        for obj, shape in ((first, (7, 7)), (second, (2, 2))):
-            for key, value in (entries | {"shape": shape}).items():
-                setattr(obj, key, value)
-        entries = second.__dict__
-    elif change == "None":
-        entries |= {"mask": None, "stream": None, "offset": None}
-    else:
+def attributes_of_an_object(entries: Any) -> Any:
+    """All objects of the class share the keys, and each has its values elsewhere."""
+    plain = type("Plain", (), {})
+    first, second = plain(), plain()
+    for obj, shape in ((first, (7, 7)), (second, (2, 2))):
+        for key, value in (entries | {"shape": shape}).items():
+            setattr(obj, key, value)
+    return second.__dict__
 
-        class Entries(dict[str, Any]):
-            pass
 
-        entries = Entries(entries)
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "computed keys": lambda entries: {computed(key): value for key, value in entries.items()},
+    "another key": lambda entries: entries | {"of mine": 7},
+    "a number as key": lambda entries: entries | {7: 8},
+    "a subclass of str": lambda entries: {Text(key): value for key, value in entries.items()},
+    "None": lambda entries: entries | {"mask": None, "stream": None, "offset": None},
+    "a subclass of dict": Entries,
+    "deleted keys": lambda entries: {key: entries[key] for key in entries.keys() - {"descr", "version"}},
+    "the attributes of an object": attributes_of_an_object,
+}
 
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_dictionaries_with_unusual_keys_are_read(name: str) -> None:
     class Owner:
-        __array_interface__ = entries
+        __array_interface__ = CHANGES[name](dict(FIELD[:, ::2].__array_interface__))
         array = FIELD
 
     found = dl.describe(Owner())

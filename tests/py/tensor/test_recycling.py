@@ -8,18 +8,15 @@ import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
-from fakes import FakeTensor, int_matrix
+from fakes import FakeTensor, ProducerWithoutKeywords, int_matrix
 from fakes_interfaces import Exposing, double_matrix, interface_of
 from interleaved_threads import run_in_threads
-from leak_checks import Growth, grown
 
 # More than the freelists keep.
 MANY = 100
@@ -50,19 +47,6 @@ class Probe:
 
     def __del__(self) -> None:
         self.gone()
-
-
-class Old:
-    """A producer that takes no keywords."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def __dlpack__(self) -> Any:
-        return self.array.__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
 
 
 def at_every(count: int, action: Callable[[], object]) -> Callable[[], object]:
@@ -237,7 +221,7 @@ def test_objects_are_frozen_and_counted() -> None:
     assert len(sizes) == 2
     tracemalloc.start()
     try:
-        for _ in range(3):
+        for _ in range(2):
             objects = [make(np.arange(3.0)) for _ in range(MANY) for make in MAKE.values()]
             gc.freeze()
             del objects[::2]
@@ -285,7 +269,7 @@ def test_threads_share_the_freelists() -> None:
 
     def work(size: int) -> None:
         array, kept = np.arange(float(size)), []
-        old = Old(array)
+        old = ProducerWithoutKeywords(array)
         for turn in range(400):
             owned = [dl.from_dlpack(array), dl.from_dlpack(array, copy=True)]
             found: list[Any] = [dl.describe(array), *owned, dl.describe(old)]
@@ -300,47 +284,6 @@ def test_threads_share_the_freelists() -> None:
     run_in_threads(work, range(1, 5))
 
 
-def quiet_failures() -> Iterator[tuple[str, Callable[[], object]]]:
-    array, field = int_matrix(), dl.zeros((2, 3))
-    old = Old(array)
-    describe: Any = dl.describe
-    yield "retry without keywords", lambda: dl.describe(old)
-    yield "retry without keywords, owned", lambda: dl.from_dlpack(old)
-    yield "unknown keyword", lambda: describe(array, unknown=1)
-    yield "argument given twice", lambda: describe(array, obj=array)
-    yield "wrong labels", lambda: dl.describe(array, dims="I")
-    yield "wrong max_version", lambda: field.__dlpack__(max_version="new")  # type: ignore[arg-type]
-    yield "no array", lambda: dl.describe(5)
-
-
-QUIET = dict(quiet_failures())
-ROUNDS = 500
-
-
-def suppressed() -> dict[str, Callable[[], object]]:
-    """The failures without their exceptions, for `leak_checks`."""
-
-    def quietly(failure: Callable[[], object]) -> Callable[[], None]:
-        def run() -> None:
-            with suppress(TypeError, ValueError):
-                failure()
-
-        return run
-
-    return {name: quietly(failure) for name, failure in QUIET.items()}
-
-
-@cache
-def growth() -> dict[str, Growth]:
-    return grown("test_recycling", "suppressed", ROUNDS)
-
-
-@pytest.mark.parametrize("name", QUIET)
-def test_suppressed_errors_leak_nothing(name: str) -> None:
-    found = growth()[name]
-    found.assert_none_in(ROUNDS)
-
-
 @both
 def test_a_refused_call_keeps_no_frames(make: Callable[..., Any]) -> None:
     """The exception of a producer that does not take the keywords would keep that producer's frames alive."""
@@ -349,8 +292,8 @@ def test_a_refused_call_keeps_no_frames(make: Callable[..., Any]) -> None:
     class Local:
         pass
 
-    class Picky(Old):
-        def __dlpack__(self, **keywords: Any) -> Any:
+    class Picky(ProducerWithoutKeywords):
+        def __dlpack__(self, **keywords: Any) -> object:
             local = Local()
             frames.append(weakref.ref(local))
             if keywords:
@@ -361,26 +304,3 @@ def test_a_refused_call_keeps_no_frames(make: Callable[..., Any]) -> None:
     assert len(frames) == 2
     assert [frame() for frame in frames] == [None, None]
     assert obj.shape == (2, 3)
-
-
-def test_objects_made_while_the_interpreter_ends() -> None:
-    output = run_python("""
-        import builtins
-        import os
-
-        import numpy as np
-        import dlfield as dl
-
-        class Last:
-            def __init__(self):
-                self.array, self.describe, self.own = np.ones(3), dl.describe, dl.from_dlpack
-
-            def __del__(self, write=os.write):
-                write(1, f"{self.describe(self.array).shape} {self.own(self.array).shape}\\n".encode())
-
-        builtins.kept = [Last(), dl.from_dlpack(np.ones(5))]
-        here = Last()
-        here.itself = here
-        described = dl.describe(np.ones(4))
-    """)
-    assert output == "(3,) (3,)\n" * 2

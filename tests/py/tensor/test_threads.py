@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
+from childproc import run_cases
 
 LARGE = (64, 128, 128)  # 8 MB of float64: enough to use other threads
 
@@ -62,18 +62,8 @@ def test_copies_are_the_same_with_any_number(threads: int) -> None:
     assert (dl.full(LARGE, 2.5).to_numpy() == 2.5).all()
 
 
-def test_rayons_own_variable_is_the_default() -> None:
-    code = "import os; os.environ['RAYON_NUM_THREADS'] = '3'; import dlfield as dl; print(dl.num_threads())"
-    assert run_python(code) == "3\n"
-
-
 # A forked child inherits a pool's memory but none of its threads, so a wait for them would never end.
 FORK = """
-    import os, signal, warnings
-    import numpy as np
-    import dlfield as dl
-
-    warnings.simplefilter("ignore")  # Python 3.12 and newer warn of what is tested
     {before}
     child = os.fork()
     if not child:
@@ -86,52 +76,45 @@ FORK = """
         copied = dl.from_array(source, backend="F")
         good = good and (copied.to_numpy() == source).all() and (dl.ones(2**20).to_numpy() == 1).all()
         os._exit(0 if good else 1)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+BEFORE = ["dl.ones(2**20)", "dl.set_num_threads(2)", "dl.set_num_threads(2); dl.ones(2**20)", "dl.num_threads()"]
+NEW_PROCESSES = {
+    "rayon's own variable is the default": "os.environ['RAYON_NUM_THREADS'] = '3'; assert dl.num_threads() == 3",
+    **{f"the child of a fork after {before} copies alone": FORK.format(before=before, threads=1) for before in BEFORE},
+}
+# It would have to end the pool of its parent, which may be locked, or half changed, for ever.
+STARTS_NO_THREADS = """
+    dl.set_num_threads(3)
+    child = os.fork()
+    if not child:
+        dl.set_num_threads(5)
+        dl.set_num_threads(0)
+        dl.set_num_threads(4)
+        os._exit(len(list(Path("/proc/self/task").iterdir())))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert dl.num_threads() == 3
 """
 
 
-@pytest.mark.parametrize(
-    "before",
-    ["dl.ones(2**20)", "dl.set_num_threads(2)", "dl.set_num_threads(2); dl.ones(2**20)", "dl.num_threads()"],
-)
-def test_the_child_of_a_fork_copies_alone(before: str) -> None:
-    assert run_python(FORK.format(before=before, threads=1)) == "0\n"
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
-def test_the_child_of_a_fork_starts_no_threads() -> None:
-    """It would have to end the pool of its parent, which may be locked, or half changed, for ever."""
-    output = run_python("""
-        import os, warnings
+def test_new_and_forked_processes() -> None:
+    """Each case is a fork of a process that has no threads, which may have some as a new process may."""
+    prelude = """
+        import os, signal, warnings
         from pathlib import Path
+        import numpy as np
         import dlfield as dl
-
-        warnings.simplefilter("ignore")
-        dl.set_num_threads(3)
-        child = os.fork()
-        if not child:
-            dl.set_num_threads(5)
-            dl.set_num_threads(0)
-            dl.set_num_threads(4)
-            os._exit(len(list(Path("/proc/self/task").iterdir())))
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), dl.num_threads())
-    """)
-    assert output == "1 3\n"
+        warnings.simplefilter("ignore")  # Python 3.12 and newer warn of what is tested
+    """
+    cases = {**NEW_PROCESSES, "one whose parent had no threads": FORK.format(before="", threads=dl.num_threads())}
+    if Path("/proc/self/task").is_dir():
+        cases["the child of a fork starts no threads"] = STARTS_NO_THREADS
+    run_cases(prelude, cases)
 
 
-def test_a_child_whose_parent_had_no_threads_may_have_some() -> None:
-    assert run_python(FORK.format(before="", threads=dl.num_threads())) == "0\n"
-
-
-@pytest.mark.parametrize("threads", [-1, -(2**70), 2**70, 2**16])
-def test_counts_out_of_range_are_refused(threads: int) -> None:
+@pytest.mark.parametrize("threads", [-1, -(2**70), 2**70, 2**16, 1.0, "2", None, True, np.True_])
+def test_other_counts_are_refused(threads: Any) -> None:
     before = dl.num_threads()
-    with pytest.raises(ValueError, match=rf"threads: {threads}; allowed is 0 to"):
+    with pytest.raises(ValueError if type(threads) is int else TypeError, match=r"^threads: "):
         dl.set_num_threads(threads)
     assert dl.num_threads() == before
-
-
-@pytest.mark.parametrize("threads", [1.0, "2", None, True, np.True_])
-def test_counts_of_wrong_types_are_refused(threads: Any) -> None:
-    with pytest.raises(TypeError, match="threads: "):
-        dl.set_num_threads(threads)
