@@ -6,18 +6,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import CODES, CPU_PRESETS, ML_CODES, NUMPY_CODES, SUBBYTE_CODES, dtype_named
-
-
-class InterfaceOnly:
-    """Exposes only the `__array_interface__` of a tensor."""
-
-    def __init__(self, field: dl.Tensor) -> None:
-        self.field = field
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self.field.__array_interface__
+from catalog import ML_CODES, NUMPY_CODES, SUBBYTE_CODES, dtype_named
 
 
 @pytest.mark.parametrize("name", NUMPY_CODES)
@@ -29,37 +18,6 @@ def test_interface_is_numpys(name: str) -> None:
     assert interface["shape"] == (3, 4)
     assert interface["strides"] == field.strides
     assert interface["data"] == (field.ptr, False)
-
-
-@pytest.mark.parametrize("preset", CPU_PRESETS)
-def test_numpy_reads_the_interface(preset: str) -> None:
-    field = dl.zeros((3, 4, 5), "f4", backend=preset, dims="JIK")[1:, :, ::2]
-    array = np.asarray(InterfaceOnly(field))
-    assert (array.ctypes.data, array.shape, array.strides) == (field.ptr, field.shape, field.strides)
-    array[...] = 3
-    assert (field.to_numpy() == 3).all()
-
-
-def test_interface_says_readonly() -> None:
-    field = dl.zeros(3).as_readonly()
-    assert field.__array_interface__["data"] == (field.ptr, True)
-    assert not np.asarray(InterfaceOnly(field)).flags.writeable
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
-def test_interface_of_scalars_and_empties(shape: tuple[int, ...]) -> None:
-    field = dl.full(shape, 2.5)
-    assert np.asarray(InterfaceOnly(field)).tolist() == np.full(shape, 2.5).tolist()
-
-
-@pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("convert", [np.asarray, lambda field: field.__array__(), lambda field: field.to_numpy()])
-def test_numpy_gets_the_dtype_itself(name: str, convert: Any) -> None:
-    field = dl.ones((2, 3), dtype_named(name))
-    array = convert(field)
-    assert array.dtype == dtype_named(name)
-    assert array.ctypes.data == field.ptr
-    assert array.strides == field.strides
 
 
 @pytest.mark.parametrize("convert", [np.asarray, lambda field: field.__array__(), lambda field: field.to_numpy()])
@@ -119,14 +77,6 @@ def test_interface_of_other_dtypes_gives_their_size(name: str) -> None:
     field = dl.zeros((2, 3), dtype_named(name))
     typestr = getattr(field, "__array_interface__", {"typestr": None})["typestr"]
     assert typestr in (None, dtype_named(name).str, f"|V{field.itemsize}")
-
-
-def test_to_numpy_is_the_same_memory() -> None:
-    field = dl.zeros((3, 4), alignment_size=64)
-    assert isinstance(field.to_numpy(), np.ndarray)
-    assert field.to_numpy().ctypes.data == field.ptr
-    assert isinstance(field.to_ndarray(), np.ndarray)
-    assert field.to_ndarray().ctypes.data == field.ptr
 
 
 def test_gt_dims_and_origin() -> None:

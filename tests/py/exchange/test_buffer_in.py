@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import NUMPY_CODES
 from childproc import run_python
 from dlpack_structs import release, take
 from fakes_interfaces import FakeBuffer, double_matrix
@@ -100,14 +99,6 @@ def test_every_format_of_a_memoryview(code: str) -> None:
     assert (found.dtype, found.shape) == (np.dtype(code if code not in "nN" else {"n": "i8", "N": "u8"}[code]), (2,))
 
 
-@pytest.mark.parametrize("name", NUMPY_CODES)
-def test_every_dtype_of_numpy(name: str) -> None:
-    source = np.arange(6).reshape(2, 3).astype(name)
-    found = dl.describe(view_of(source)[::-1])
-    assert (found.dtype, found.strides) == (source.dtype, source[::-1].strides)
-    assert values(found) == source[::-1].tolist()
-
-
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "structure": (lambda: (Point * 2)(), "structured"),
     "one structure": (Point, "structured"),
@@ -173,31 +164,6 @@ def test_a_failed_description_holds_nothing() -> None:
             refuse()
     gc.collect()
     data.append(1)
-
-
-def test_writes_are_shared_and_readonly_stays() -> None:
-    data = bytearray(3)
-    field = dl.from_dlpack(data)
-    field[1] = 7
-    assert data == b"\0\7\0"
-    data[2] = 9
-    assert field.to_numpy().tolist() == [0, 7, 9]
-    assert dl.from_dlpack(b"abc").readonly
-    with pytest.raises(dl.ExchangeError, match=r"read.?only"):
-        dl.from_dlpack(b"abc")[0] = 1
-    with pytest.raises(dl.ExchangeError, match=r"read.?only"):
-        dl.describe(b"abc", writable=True)
-    assert not dl.describe(data, writable=True).readonly
-    assert dl.from_array(b"abc").to_numpy().tolist() == [97, 98, 99]
-
-
-def test_copies_are_independent() -> None:
-    data = bytearray(b"abc")
-    copied = dl.from_dlpack(data, copy=True)
-    data.append(1)
-    copied[0] = 0
-    assert data[:3] == b"abc"
-    assert dl.from_dlpack(data, copy=False).ptr == ctypes.addressof((ctypes.c_char * 4).from_buffer(data))
 
 
 def test_the_producers_exception_is_the_callers() -> None:

@@ -12,7 +12,6 @@ from fakes_interfaces import (
     MISSING,
     NOWHERE,
     Exposing,
-    Raising,
     cuda,
     device_interface,
     double_matrix,
@@ -109,20 +108,6 @@ def test_objects_are_kept_and_released() -> None:
     del found
     assert gone() is None
     assert sys.getrefcount(interface) == before - 1, "what the object had"
-
-
-@pytest.mark.parametrize("name", ["__cuda_array_interface__", "__hip_array_interface__"])
-def test_the_producers_exception_is_the_callers(name: str) -> None:
-    error = RuntimeError("mine")
-    with pytest.raises(RuntimeError) as caught:
-        dl.describe(Raising(name, error))
-    assert caught.value is error
-    with pytest.raises(dl.NotAnArrayError):
-        dl.describe(Raising(name, AttributeError("not here")))
-
-
-def test_torch_on_the_host_has_no_interface_of_cuda(torch: Any) -> None:
-    assert dl.describe(torch.zeros(3)).device == "cpu"
 
 
 def test_void_elements_are_read_by_the_objects_own_dtype(torch: Any) -> None:

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import CODES, SUBBYTE_CODES, dtype_named
-from dlpack_structs import IS_COPIED, READ_ONLY, SUBBYTE_PADDED, USED, capsule_name
+from catalog import CODES, SUBBYTE_CODES
+from dlpack_structs import IS_COPIED, READ_ONLY, capsule_name
 from fakes import (
     DevicelessProducer,
     FakeTensor,
     OldProducer,
     Producer,
-    RaisingProducer,
     ReturningProducer,
     exchange_type,
     int_matrix,
@@ -23,35 +22,6 @@ from oracle import values
 
 ROWS = [[0, 1, 2], [3, 4, 5]]
 READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
-VERSIONS = [None, (1, 0), (1, 3)]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("read", READERS)
-def test_both_abis_are_read(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
-    fake = FakeTensor(int_matrix(), version=version)
-    found = read(Producer(fake))
-    assert (found.ptr, found.shape, found.strides, found.dtype) == (fake.data.ctypes.data, (2, 3), (12, 4), np.int32)
-    assert found.device == "cpu"
-    assert found.layout == (0, 1)
-    assert found.readonly == (version is None), "a legacy capsule can't say that writing is allowed"
-    assert fake.deleted == 0
-    del found
-    assert fake.deleted == 1
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("read", READERS)
-def test_raw_capsules_are_read(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
-    fake = FakeTensor(int_matrix(), version=version)
-    capsule = fake.capsule()
-    found = read(capsule)
-    assert found.ptr == fake.data.ctypes.data
-    if isinstance(found, dl.Tensor):
-        assert found.to_numpy().tolist() == ROWS
-        assert capsule_name(capsule) == USED[fake.name]
-    del found, capsule
-    assert fake.settled()
 
 
 def test_keywords_are_passed_only_when_needed() -> None:
@@ -63,14 +33,6 @@ def test_keywords_are_passed_only_when_needed() -> None:
     assert set(call) <= {"max_version", "stream"}
 
 
-def test_copy_and_device_are_passed_on_or_done_here() -> None:
-    producer = Producer(FakeTensor(int_matrix()))
-    found = dl.from_dlpack(producer, copy=True, device="cpu")
-    found[...] = 9
-    assert producer.tensor.data.tolist() == ROWS, "independent memory, whoever copied"
-    assert not found.readonly
-
-
 @pytest.mark.parametrize("read", READERS)
 def test_producers_before_dlpack_1_are_called_again_without_keywords(read: Callable[..., Any]) -> None:
     producer = OldProducer(FakeTensor(int_matrix(), version=None))
@@ -78,15 +40,6 @@ def test_producers_before_dlpack_1_are_called_again_without_keywords(read: Calla
     assert values(found) == ROWS
     assert producer.calls == [None]
     assert found.readonly
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_the_capsules_name_counts_not_the_requested_version(read: Callable[..., Any]) -> None:
-    """JAX accepts max_version and still returns a legacy capsule."""
-    producer = Producer(FakeTensor(int_matrix(), version=None))
-    found = read(producer)
-    assert values(found) == ROWS
-    assert producer.calls[0]["max_version"] == (1, 3)
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -128,22 +81,9 @@ def test_strides_of_single_and_missing_elements_are_ignored(read: Callable[..., 
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_negative_strides(read: Callable[..., Any]) -> None:
-    found = read(Producer(FakeTensor(int_matrix()[::-1, ::-1])))
-    assert found.strides == (-12, -4)
-    assert values(found) == [[5, 4, 3], [2, 1, 0]]
-
-
-@pytest.mark.parametrize("read", READERS)
 def test_scalar_without_shape_and_strides(read: Callable[..., Any]) -> None:
     found = read(Producer(FakeTensor(np.array(7, "i4"), null_shape=True, null_strides=True)))
     assert (found.shape, found.strides, values(found)) == ((), (), 7)
-
-
-@pytest.mark.parametrize("flags", [0, READ_ONLY])
-@pytest.mark.parametrize("read", READERS)
-def test_readonly_flag_is_kept(read: Callable[..., Any], flags: int) -> None:
-    assert read(Producer(FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags)
 
 
 @pytest.mark.parametrize("flags", [IS_COPIED, READ_ONLY | IS_COPIED])
@@ -208,14 +148,6 @@ def test_a_byte_offset_that_wraps_around_is_refused() -> None:
     assert fake.settled()
 
 
-@pytest.mark.parametrize("device", [(2, 0), (10, 0)])
-def test_memory_of_other_devices_is_refused(device: tuple[int, int]) -> None:
-    fake = FakeTensor(int_matrix(), device=device)
-    with pytest.raises(dl.DeviceError):
-        dl.from_dlpack(Producer(fake, device))
-    assert fake.settled()
-
-
 @pytest.mark.parametrize("device", [(3, 0), (13, 0)])
 def test_memory_that_the_host_can_read_is_owned(device: tuple[int, int]) -> None:
     """Pinned and managed memory is imported without a driver."""
@@ -225,20 +157,6 @@ def test_memory_that_the_host_can_read_is_owned(device: tuple[int, int]) -> None
     assert field.to_device("cpu").ptr == field.ptr
     del field
     assert fake.settled()
-
-
-@pytest.mark.parametrize("wanted", ["cuda:0", (2, 0), "gpu"])
-@pytest.mark.parametrize("read", READERS)
-def test_a_missing_device_is_refused(read: Callable[..., Any], wanted: Any) -> None:
-    with pytest.raises(dl.DeviceError, match="cuda"):
-        read(Producer(FakeTensor(int_matrix())), device=wanted)
-    assert values(read(Producer(FakeTensor(int_matrix())), device="cpu")) == ROWS
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_stream_on_the_host_is_refused(read: Callable[..., Any]) -> None:
-    with pytest.raises(dl.ExchangeError, match="stream"):
-        read(Producer(FakeTensor(int_matrix())), stream=1)
 
 
 @pytest.mark.parametrize(
@@ -262,26 +180,6 @@ def test_no_capsule_at_all(value: object) -> None:
         dl.from_dlpack(ReturningProducer(value))
 
 
-@pytest.mark.parametrize(
-    "error", [KeyError("mine"), RuntimeError("mine"), BufferError("mine"), KeyboardInterrupt("mine")]
-)
-@pytest.mark.parametrize("where", ["__dlpack__", "__dlpack_device__"])
-@pytest.mark.parametrize("read", READERS)
-def test_the_producers_exception_is_the_callers(read: Callable[..., Any], where: str, error: BaseException) -> None:
-    producer = RaisingProducer(error, where)
-    with pytest.raises(type(error)) as caught:
-        read(producer)
-    assert caught.value is error
-    assert producer.calls == (1 if where == "__dlpack__" else 0)
-
-
-def test_a_type_error_is_the_callers_after_one_retry() -> None:
-    producer = RaisingProducer(TypeError("mine"))
-    with pytest.raises(TypeError, match="mine"):
-        dl.from_dlpack(producer)
-    assert producer.calls == 2
-
-
 @pytest.mark.parametrize("read", READERS)
 def test_producers_without_dlpack_device_are_read(read: Callable[..., Any]) -> None:
     """The device is taken from the struct."""
@@ -292,15 +190,6 @@ def test_producers_without_dlpack_device_are_read(read: Callable[..., Any]) -> N
     assert fake.settled()
 
 
-@pytest.mark.parametrize("name", CODES)
-def test_every_code_is_read(name: str) -> None:
-    dtype = dtype_named(name)
-    flags = SUBBYTE_PADDED if name in SUBBYTE_CODES else 0
-    data = np.arange(3 * dtype.itemsize, dtype="u1")
-    fake = FakeTensor(data, dtype=(*CODES[name], 1), flags=flags, shape=(3,), strides=(1,))
-    assert dl.from_dlpack(Producer(fake)).dtype == dtype
-
-
 @pytest.mark.parametrize("name", SUBBYTE_CODES)
 @pytest.mark.parametrize("version", [None, (1, 0)])
 def test_packed_subbyte_is_not_taken_for_padded(name: str, version: tuple[int, int] | None) -> None:
@@ -308,12 +197,6 @@ def test_packed_subbyte_is_not_taken_for_padded(name: str, version: tuple[int, i
     with pytest.raises(dl.Error, match=r"(?i)packed|padded|sub.?byte"):
         dl.from_dlpack(Producer(fake))
     assert fake.settled()
-
-
-def test_object_without_a_protocol() -> None:
-    for read in READERS:
-        with pytest.raises(dl.NotAnArrayError, match="object"):
-            read(object())
 
 
 def test_copy_false_is_not_dropped_on_the_way() -> None:

@@ -15,33 +15,6 @@ READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_exchange_api_is_read(read: Callable[..., Any]) -> None:
-    fake = FakeTensor(int_matrix(), version=(1, 3))
-    kind = exchange_type(fake)
-    found = read(kind())
-    assert (found.ptr, found.shape, found.strides) == (fake.data.ctypes.data, (2, 3), (12, 4))
-    assert kind.handed_out == 1
-    if isinstance(found, dl.Descriptor):
-        assert found.protocol == "dlpack-c"
-    else:
-        assert found.to_numpy().tolist() == ROWS
-        del found
-        assert fake.deleted == 1
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_readonly_is_read_through_the_exchange_api(read: Callable[..., Any]) -> None:
-    assert read(exchange_type(FakeTensor(int_matrix(), flags=READ_ONLY))()).readonly
-
-
-def test_exchange_api_error_is_the_callers() -> None:
-    error = RuntimeError("mine")
-    with pytest.raises(RuntimeError) as caught:
-        dl.from_dlpack(exchange_type(None, error=error)())
-    assert caught.value is error
-
-
-@pytest.mark.parametrize("read", READERS)
 def test_a_table_that_fails_without_an_exception_is_named(read: Callable[..., Any]) -> None:
     kind = exchange_type(None, silent=True)
 

@@ -24,36 +24,6 @@ def test_ordinary_fields_are_zero_copy_in_jax(jnp: Any, shape: Any, dtype: str, 
         assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
-@pytest.mark.usefixtures("jax")
-def test_as_jax_keeps_64_bit_dtypes(dtype: str) -> None:
-    field = dl.ones((3, 4), dtype)
-    array = dl.as_jax(field, copy=False)
-    assert str(array.dtype) == dtype
-    assert array.unsafe_buffer_pointer() == field.ptr
-
-
-def test_jax_keeps_the_memory(jnp: Any) -> None:
-    field = dl.full((1000,), 1.5, "f4")
-    array = jnp.from_dlpack(field)
-    del field
-    others = [dl.zeros((1000,), "f4") for _ in range(8)]
-    assert array.tolist() == [1.5] * 1000
-    assert not any(other[0] for other in others)
-
-
-@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack])
-def test_jax_arrays_are_readonly(jnp: Any, read: Callable[..., Any]) -> None:
-    """JAX arrays are immutable and their legacy capsules don't say so."""
-    array = jnp.arange(6, dtype="float32").reshape(2, 3)
-    found = read(array)
-    assert (found.ptr, found.shape, found.dtype) == (array.unsafe_buffer_pointer(), (2, 3), np.float32)
-    assert found.readonly
-    assert dl.from_dlpack(array).to_numpy().tolist() == array.tolist()
-    with pytest.raises(dl.ExchangeError, match=r"(?i)jax|read.?only"):
-        dl.describe(array, writable=True)
-
-
 @pytest.mark.usefixtures("torch")
 def test_jax_memory_is_never_written_by_torch(jnp: Any) -> None:
     array = jnp.ones(3)

@@ -8,9 +8,14 @@ import pytest
 
 import dlfield as dl
 from catalog import CODES, dtype_named
-from matrix import DTYPES, LAYOUTS, Case, Framework, build, jax_framework, numpy_framework, torch_framework
+from matrix import LAYOUTS, Case, build
+from matrix_out import Framework, jax_framework, numpy_framework, torch_framework
 
 FRAMEWORKS = ("numpy", "torch", "jax")
+DTYPES = (
+    *("bool", "int32", "float16", "float32", "float64", "complex128"),
+    *("bfloat16", "float8_e4m3fn", "float8_e5m2", ">f8"),
+)
 REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 
 

@@ -1,24 +1,20 @@
-"""Each argument of `describe` and `from_dlpack` is obeyed or refused with each protocol, never ignored."""
+"""Arguments of `describe` and `from_dlpack`: for memory of devices, for producers that copy, and of wrong types."""
 
 import array
 import mmap
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dlfield as dl
-from dlpack_structs import READ_ONLY
-from fakes import DevicelessProducer, FakeTensor, OldProducer, Producer, exchange_type, int_matrix
-from fakes_interfaces import NOWHERE, Arrays, Exposing, cuda, device_interface, double_matrix, hip, host, interface_of
+from fakes import FakeTensor, OldProducer, Producer, exchange_type, int_matrix
+from fakes_interfaces import NOWHERE, Arrays, Exposing, cuda, device_interface, double_matrix, hip
 
 READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 CUDA = (2, 0)
 IS_COPIED = 2
 MATRIX = double_matrix()
-FROZEN = double_matrix()
-FROZEN.flags.writeable = False
 
 
 def tensor(**fields: Any) -> FakeTensor:
@@ -29,35 +25,6 @@ def gt(**buffers: dict[str, Any]) -> Exposing:
     return Exposing(__gt_data_interface__=buffers, kept=MATRIX)
 
 
-# Arrays of two rows and three columns, by the protocol that reads them.
-WRITABLE: dict[str, Callable[[], Any]] = {
-    "dlfield": lambda: dl.zeros((2, 3)),
-    "dlfield description": lambda: dl.describe(double_matrix()),
-    "numpy": double_matrix,
-    "numpy subclass": lambda: double_matrix().view(np.matrix),
-    "dlpack-c": lambda: exchange_type(tensor())(),
-    "dlpack": lambda: Producer(tensor()),
-    "dlpack without device": lambda: DevicelessProducer(tensor()),
-    "dlpack capsule": lambda: tensor().capsule(),
-    "gt": lambda: gt(cpu=interface_of(MATRIX)),
-    "array-interface": lambda: host(MATRIX),
-    "buffer": lambda: memoryview(bytearray(48)).cast("d", (2, 3)),
-    "array": lambda: Arrays(lambda: MATRIX),
-}
-READONLY: dict[str, Callable[[], Any]] = {
-    "dlfield": lambda: dl.zeros((2, 3)).as_readonly(),
-    "dlfield description": lambda: dl.describe(FROZEN),
-    "numpy": lambda: FROZEN,
-    "numpy subclass": lambda: FROZEN.view(np.matrix),
-    "dlpack-c": lambda: exchange_type(tensor(flags=READ_ONLY))(),
-    "dlpack": lambda: Producer(tensor(flags=READ_ONLY)),
-    "dlpack capsule": lambda: tensor(flags=READ_ONLY).capsule(),
-    "gt": lambda: gt(cpu=interface_of(FROZEN)),
-    "array-interface": lambda: host(FROZEN),
-    "buffer": lambda: memoryview(bytes(48)).cast("d", (2, 3)),
-    "buffer mapped": lambda: memoryview(mmap.mmap(-1, 48, access=mmap.ACCESS_READ)).cast("d", (2, 3)),
-    "array": lambda: Arrays(lambda: FROZEN),
-}
 ON_CUDA: dict[str, Callable[[], Any]] = {
     "dlfield": lambda: dl.describe(cuda()),
     "dlpack-c": lambda: exchange_type(tensor(device=CUDA))(),
@@ -66,53 +33,6 @@ ON_CUDA: dict[str, Callable[[], Any]] = {
     "gt": lambda: gt(gpu=device_interface()),
     "cuda-array-interface": cuda,
 }
-
-
-@pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("name", WRITABLE)
-def test_host_memory(name: str, read: Callable[..., Any]) -> None:
-    make = WRITABLE[name]
-    if read is dl.describe:
-        assert read(make(), writable=True).protocol == name.split()[0]
-    assert not read(make()).readonly
-    assert read(make(), device="cpu", stream=None).device == "cpu"
-    assert read(make(), dims="JI").dims == ("J", "I")
-    for wanted in ("cuda:0", "cuda:1", "cuda_managed", "cuda_host", "rocm:0"):
-        # An owned tensor can be moved if the device exists.
-        missing = f"on cpu, wanted on {wanted}"
-        if read is dl.from_dlpack:
-            missing += f"|{wanted}.* (cannot be used|no support)"
-        with pytest.raises(dl.DeviceError, match=missing):
-            read(make(), device=wanted)
-    for stream in (0, 1, -1, 77, "x"):
-        with pytest.raises(dl.ExchangeError, match=rf"stream: '?{stream}'?; allowed is None on the host"):
-            read(make(), stream=stream)
-    for dims in ("I", "IJK"):
-        with pytest.raises(dl.DimsError, match="labels for 2 dimensions"):
-            read(make(), dims=dims)
-
-
-@pytest.mark.parametrize("name", WRITABLE)
-def test_copy_and_origin(name: str) -> None:
-    make = WRITABLE[name]
-    assert dl.from_dlpack(make(), origin=(1, 2)).origin == (1, 2)
-    with pytest.raises(dl.LayoutError, match="origin: 1 entries for 2 dimensions"):
-        dl.from_dlpack(make(), origin=(1,))
-    obj = make()
-    if "capsule" not in name:
-        address = dl.describe(obj).ptr
-        assert dl.from_dlpack(obj, copy=False).ptr == address
-        assert dl.from_dlpack(obj, copy=True).ptr != address
-
-
-@pytest.mark.parametrize("name", READONLY)
-def test_readonly_memory(name: str) -> None:
-    make = READONLY[name]
-    for read in READERS:
-        assert read(make()).readonly
-    with pytest.raises(dl.ExchangeError, match="writable: the memory is read-only"):
-        dl.describe(make(), writable=True)
-    assert not dl.from_dlpack(make(), copy=True).readonly
 
 
 @pytest.mark.parametrize("name", ON_CUDA)

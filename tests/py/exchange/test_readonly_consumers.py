@@ -16,12 +16,6 @@ def readonly() -> dl.Tensor:
     return dl.ones((2, 3), backend="jax").as_readonly()
 
 
-def test_numpy_respects_the_flag(readonly: dl.Tensor) -> None:
-    for read in (np.from_dlpack, np.asarray, dl.as_numpy):
-        array = read(readonly)
-        assert (array.ctypes.data, array.flags.writeable) == (readonly.ptr, False)
-
-
 def test_cuda_core_respects_the_flag(readonly: dl.Tensor) -> None:
     views = pytest.importorskip("cuda.core.utils").StridedMemoryView
     for read in (views.from_dlpack, views.from_any_interface):

@@ -7,64 +7,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import CPU_PRESETS, count_up, dtype_named
-
-
-@pytest.mark.parametrize("preset", CPU_PRESETS)
-def test_torch_shares_every_layout(torch: Any, preset: str) -> None:
-    field = count_up(preset)
-    for tensor in (torch.from_dlpack(field), torch.utils.dlpack.from_dlpack(field.__dlpack__()), dl.as_torch(field)):
-        assert tensor.data_ptr() == field.ptr
-        assert tensor.stride() == tuple(step // 4 for step in field.strides)
-        assert tensor.tolist() == field.to_numpy().tolist()
-        tensor += 1
-        assert tensor.tolist() == field.to_numpy().tolist()
-
-
-def test_torch_keeps_the_memory(torch: Any) -> None:
-    field = dl.full((1000,), 1.5)
-    tensor = torch.from_dlpack(field)
-    del field
-    others = [dl.zeros((1000,)) for _ in range(8)]
-    assert tensor.tolist() == [1.5] * 1000
-    assert not any(other[0] for other in others)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["bool", "int8", "int64", "uint8", "uint16", "float16", "float64", "complex64", "bfloat16", "float8_e5m2"],
-)
-def test_torch_dtypes_both_ways(torch: Any, name: str) -> None:
-    field = dl.ones((2, 3), dtype_named(name))
-    tensor = torch.from_dlpack(field)
-    assert str(tensor.dtype) == f"torch.{name}"
-    back = dl.from_dlpack(tensor)
-    assert (back.ptr, back.dtype, back.strides) == (field.ptr, field.dtype, field.strides)
-
-
-@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack])
-def test_torch_is_read_through_the_c_api(torch: Any, read: Callable[..., Any]) -> None:
-    tensor = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4).permute(2, 0, 1)[1:]
-    found = read(tensor)
-    assert (found.ptr, found.shape) == (tensor.data_ptr(), (3, 2, 3))
-    assert found.strides == tuple(4 * step for step in tensor.stride())
-    assert not found.readonly
-    assert dl.from_dlpack(tensor).to_numpy().tolist() == tensor.tolist()
-    assert dl.describe(tensor).protocol == "dlpack-c"
-
-
-def test_torch_memory_is_kept_by_us(torch: Any) -> None:
-    field = dl.from_dlpack(torch.full((1000,), 2.5))
-    others = [torch.zeros(1000) for _ in range(8)]
-    assert field.to_numpy().tolist() == [2.5] * 1000
-    assert len(others) == 8
-
-
-@pytest.mark.parametrize("make", [lambda torch: torch.tensor(3.5), lambda torch: torch.zeros((2, 0, 3))])
-def test_torch_scalars_and_empties(torch: Any, make: Callable[[Any], Any]) -> None:
-    tensor = make(torch)
-    assert dl.from_dlpack(tensor).to_numpy().tolist() == tensor.tolist()
-    assert torch.from_dlpack(dl.zeros(tuple(tensor.shape))).shape == tensor.shape
+from catalog import count_up
 
 
 @pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack, dl.as_numpy])
