@@ -127,13 +127,15 @@ def test_labels_of_the_caller_replace_all_others(producer: str, read: Callable[.
 def test_other_devices_and_streams_are_refused_for_host_memory(producer: str, read: Callable[..., Any]) -> None:
     assert read(shown(producer), device="cpu", stream=None).device == "cpu"
     for device in ("cuda:0", "cuda:1", "cuda_managed", "cuda_host", "rocm:0", (2, 0), "gpu"):
-        name = str(dl.Device(device))
+        name, obj = str(dl.Device(device)), shown(producer)
         if producer in ASKED_FOR_A_DEVICE:
             with pytest.raises((BufferError, RuntimeError, ValueError)):
-                read(shown(producer), device=device)
+                read(obj, device=device)
             continue
         with pytest.raises(dl.DeviceError, match=f"wanted on {name}|{name}.* (cannot be used|no support)"):
-            read(shown(producer), device=device)
+            read(obj, device=device)
+        tensor = tensor_of(obj)
+        assert tensor is None or tensor.deleted == 1 or tensor.settled()
     for stream in (0, 1, -1, 77, "x"):
         with pytest.raises(dl.ExchangeError, match=rf"^stream: '?{stream}'?; allowed is None on the host"):
             read(shown(producer), stream=stream)

@@ -206,23 +206,6 @@ def test_a_producer_without_keywords_is_called_again(read: Callable[..., Any]) -
     assert second.calls == ["refused", "device", {}]
 
 
-def test_flags_are_read() -> None:
-    made = known_type()
-    assert dl.describe(made(flags=1)).readonly
-    assert not dl.describe(made()).readonly
-    copy = made(flags=2)
-    with pytest.raises(dl.ExchangeError, match="IS_COPIED"):
-        dl.describe(copy)
-    assert copy.tensor.deleted == 1
-
-
-def test_another_major_version_is_released_untouched() -> None:
-    producer = known_type()(version=(2, 0))
-    with pytest.raises(dl.ExchangeError, match=r"2\.0"):
-        dl.describe(producer)
-    assert producer.tensor.deleted == 1
-
-
 def test_what_is_no_capsule_is_refused_by_name() -> None:
     class Wrong(producer_type()):  # type: ignore[misc]
         def __dlpack__(self, **keywords: Any) -> object:

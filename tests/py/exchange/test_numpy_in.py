@@ -1,4 +1,4 @@
-"""`describe` and `from_dlpack` of NumPy arrays and of tensors; dims and origin that objects state."""
+"""What is peculiar to NumPy arrays and to tensors that come in; dims and origin that objects state."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from fakes import FakeTensor, Producer, int_matrix
 from fakes_interfaces import Arrays, Exposing
 
 
@@ -104,3 +105,51 @@ def test_get_dims_of_arrays(xarray: Any) -> None:
     assert dl.get_dims(np.zeros(3)) is None
     assert dl.get_dims(xarray.DataArray(np.zeros((2, 3)), dims=("x", "K"))) == ("x", "K")
     assert dl.get_dims(dl.zeros((2, 3), dims="KI")) == ("K", "I")
+
+
+def labelled(data: Any, **labels: Any) -> Producer:
+    """A producer with labels, right or wrong."""
+    made = Producer(FakeTensor(data))
+    vars(made).update(labels)
+    return made
+
+
+def test_given_labels_replace_the_objects_labels() -> None:
+    wrong = labelled(int_matrix(), __gt_dims__=("K",))
+    assert dl.from_dlpack(wrong, dims="IJ").dims == ("I", "J")
+    wrong = labelled(int_matrix(), __gt_dims__=("K",))
+    assert dl.describe(wrong, dims="IJ").dims == ("I", "J")
+    with pytest.raises(dl.DimsError, match="dims"):
+        dl.describe(labelled(int_matrix(), __gt_dims__=5))
+
+
+def test_the_halo_is_the_origin_only_if_the_object_has_none() -> None:
+    field = dl.zeros((6, 6), halo=(1, 1), origin=(2, 2))
+    interface = field.__gt_data_interface__
+    both = labelled(np.zeros((6, 6)), __gt_origin__=(2, 2), __gt_data_interface__=interface)
+    made = dl.from_dlpack(both)
+    assert (made.origin, made.halo) == ((2, 2), ((1, 1), (1, 1)))
+    halo = labelled(np.zeros((6, 6)), __gt_data_interface__=interface)
+    assert dl.get_origin(halo) == (1, 1)
+    found = dl.describe(halo)
+    assert (found.origin, found.halo, dl.get_origin(found)) == ((1, 1), ((1, 1), (1, 1)), (1, 1))
+    differing = labelled(np.zeros((6, 6)), __gt_origin__=(2, 2), default_origin=(1, 1))
+    with pytest.raises(dl.LayoutError, match="default_origin"):
+        dl.describe(differing)
+
+
+def test_wrong_labels_are_named() -> None:
+    interface = {None: {"shape": (2, 3), "typestr": "<i4", "data": (4096, False)}}
+    for labels, error, named in (
+        ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: 3 is not a sequence of labels"),
+        ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
+        ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'no' is not a sequence of integers"),
+        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'no\' is not a sequence'),
+        ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: \(5, 5\) at axis 0"),
+        ({"dims": iter(int, 1)}, dl.DimsError, "__gt_data_interface__: more than 64 labels"),
+    ):
+        inside = {key: value for key, value in labels.items() if key in ("halo", "dims")}
+        outside = {key: value for key, value in labels.items() if key not in inside}
+        stated = {"__gt_data_interface__": {None: {**interface[None], **inside}}} if inside else outside
+        with pytest.raises(error, match=named):
+            dl.describe(labelled(int_matrix(), **stated))

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 import dlfield as dl
-from fakes import FakeTensor, OldProducer, Producer, exchange_type, int_matrix
-from fakes_interfaces import NOWHERE, Arrays, Exposing, cuda, device_interface, double_matrix, hip
+from fakes import FakeTensor, Producer, exchange_type, int_matrix
+from fakes_interfaces import NOWHERE, Exposing, cuda, device_interface, double_matrix, hip
 
 READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 CUDA = (2, 0)
-IS_COPIED = 2
 MATRIX = double_matrix()
 
 
@@ -90,40 +89,6 @@ def test_host_memory_does_not_query_framework_streams(torch: Any, jnp: Any) -> N
         for read in READERS:
             with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is None on the host"):
                 read(make(3), stream=1)
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_old_producers_on_another_device(read: Callable[..., Any]) -> None:
-    """Producers without `dl_device` leave their memory on the wrong device.
-
-    An owned tensor can be moved if the device exists.
-    """
-    producer = OldProducer(tensor(version=None))
-    missing = "on cpu, wanted on cuda:0" if read is dl.describe else "cuda:0 cannot be used"
-    with pytest.raises(dl.DeviceError, match=missing):
-        read(producer, device="cuda:0")
-    assert producer.tensor.settled()
-    assert producer.calls == [None]
-
-
-COPIES: dict[str, Callable[[], Any]] = {
-    "dlpack-c": lambda: exchange_type(tensor(flags=IS_COPIED))(),
-    "dlpack": lambda: Producer(tensor(flags=IS_COPIED)),
-    "dlpack capsule": lambda: tensor(flags=IS_COPIED).capsule(),
-    "array": lambda: Arrays(double_matrix),
-    "array without copy": lambda: Arrays(double_matrix, modern=False),
-}
-
-
-@pytest.mark.parametrize("name", COPIES)
-def test_copies(name: str) -> None:
-    make = COPIES[name]
-    with pytest.raises(dl.ExchangeError, match="copy: False, but"):
-        dl.from_dlpack(make(), copy=False)
-    # `describe` has no argument `copy`, so its message does not name one.
-    with pytest.raises(dl.ExchangeError, match=r"^obj: .*; .* from_dlpack"):
-        dl.describe(make())
-    assert dl.from_dlpack(make()).shape == (2, 3)
 
 
 def test_arguments_of_the_wrong_type() -> None:
