@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_cases
+from childproc import case_outputs, run_cases
 
 # Large enough that `malloc` returns it to the system at once, so that a later read crashes.
 N = 5_000_000
@@ -52,56 +52,47 @@ def move():
 """
 
 
-def run_torch(cases: dict[str, str]) -> None:
-    """Run each case with each way to move the memory of `x`."""
-    run_cases(
-        TORCH_PRELUDE,
-        {
-            f"{how}, {name}": MOVE.replace("{move}", move) + code
-            for how, move in TORCH_MOVES.items()
-            for name, code in cases.items()
-        },
-    )
-
-
-@pytest.mark.usefixtures("torch")
-def test_an_owner_keeps_memory_that_pytorch_moves() -> None:
-    owners = {
-        own: f"owned = {own}\nmove()\nassert float(np.asarray(owned).sum()) == N"
+# What a case does after `x` was made; it calls `move`.
+TORCH_CASES: dict[str, str] = {
+    **{
+        f"an owner keeps the memory, {own}": f"owned = {own}\nmove()\nassert float(np.asarray(owned).sum()) == N"
         for own in (
             "dl.from_dlpack(x)",
             "dl.from_dlpack(dl.describe(x))",
             "dl.from_dlpack(x, stream=None, device='cpu')",
             "dl.as_numpy(x)",
         )
-    }
-    dtypes = {
+    },
+    **{
         # PyTorch itself pins memory by NumPy arrays, which do not exist for some of these dtypes.
-        dtype: f"""
+        f"an owner keeps {dtype}": f"""
 x = torch.ones(N, dtype=torch.{dtype})
 owned = dl.from_dlpack(x)
 move()
 assert bool(owned[N - 1] == 1)
 """
         for dtype in ("bfloat16", "float8_e5m2", "bool", "complex64")
-    }
-    part = "x = x[N // 2 :]\nowned = dl.from_dlpack(x)\nmove()\nassert float(owned[-1]) == 1"
-    run_torch({**owners, **dtypes, "part": part})
-
-
-@pytest.mark.usefixtures("torch")
-def test_a_description_of_memory_that_was_moved_is_refused() -> None:
-    uses = ("dl.from_dlpack(seen)", "dl.describe(seen)", "dl.as_numpy(seen)", "sig.bind(x=seen)", "dl.zeros(N) + seen")
-    texts = "\"moved: the memory of the described <class 'torch.Tensor'>\", f'[{N}]', 'describe the object again'"
-    run_torch({use: f"seen = dl.describe(x)\nmove()\nrefused(lambda: {use}, {texts})" for use in uses})
-
-
-@pytest.mark.usefixtures("torch")
-def test_a_copy_is_not_written_back_to_memory_that_was_moved() -> None:
-    """`on_mismatch="copy"`: the body moves the memory of a field that has a temporary."""
-    code = """
+    },
+    "an owner keeps a part": "x = x[N // 2 :]\nowned = dl.from_dlpack(x)\nmove()\nassert float(owned[-1]) == 1",
+    **{
+        f"a description is refused, {use}": f"""
+seen = dl.describe(x)
+move()
+refused(lambda: {use}, "moved: the memory of the described <class 'torch.Tensor'>", "[{N}]", "describe the object")
+"""
+        for use in (
+            "dl.from_dlpack(seen)",
+            "dl.describe(seen)",
+            "dl.as_numpy(seen)",
+            "sig.bind(x=seen)",
+            "dl.zeros(N) + seen",
+        )
+    },
+    # `on_mismatch="copy"`: the body moves the memory of a field that has a temporary.
+    **{
+        f"a copy is not written back, {name}": f"""
 sig = dl.Signature(x=dl.FieldSpec("float64", "I", access="w"), on_mismatch="copy")
-old = dl.from_dlpack(x)
+old = {old}
 def body():
     with sig.bind(x=x) as fields:
         dl.as_numpy(fields.x)[...] = 7
@@ -115,19 +106,14 @@ else:
     # PyTorch has kept the memory.
     assert old is None or float(old[0]) == 7
 """
-    run_torch({"owned too": code, "not owned": code.replace("old = dl.from_dlpack(x)", "old = None")})
-
-
-@pytest.mark.usefixtures("torch")
-def test_memory_moved_before_or_by_a_hook_is_refused() -> None:
-    run_torch(
-        {
-            "before": """
-bound = dl.Signature(x=dl.FieldSpec("float32", "I")).bind(x=x)
+        for name, old in {"owned too": "dl.from_dlpack(x)", "not owned": "None"}.items()
+    },
+    "moved before the block": """
+bound = sig.bind(x=x)
 move()
 refused(bound.__enter__, 'field "x": moved')
 """,
-            "acquire": """
+    "moved by a hook": """
 class Hooked:
     array = np.zeros(N, "f4")
     __gt_data_interface__ = {None: {**array.__array_interface__, "data": array, "acquire": move}}
@@ -135,8 +121,26 @@ spec = dl.FieldSpec("float32", "I")
 bound = dl.Signature(x=spec, y=spec).bind(x=x, y=Hooked())
 refused(bound.__enter__, 'field "x": moved')
 """,
-        }
-    )
+}
+
+
+@pytest.fixture(scope="module")
+def torch_outputs() -> dict[str, str]:
+    """What each case wrote with each way to move the memory, and how it ended if not well."""
+    pytest.importorskip("torch")
+    cases = {
+        f"{how}, {name}": MOVE.replace("{move}", move) + code
+        for how, move in TORCH_MOVES.items()
+        for name, code in TORCH_CASES.items()
+    }
+    return case_outputs(TORCH_PRELUDE, cases)
+
+
+@pytest.mark.parametrize("how", TORCH_MOVES)
+@pytest.mark.parametrize("name", TORCH_CASES)
+def test_memory_that_pytorch_moves_is_kept_or_refused(torch_outputs: dict[str, str], name: str, how: str) -> None:
+    output = torch_outputs[f"{how}, {name}"]
+    assert output == "", output
 
 
 NUMPY_PRELUDE = f"""
