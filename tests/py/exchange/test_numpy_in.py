@@ -1,5 +1,6 @@
 """What is peculiar to NumPy arrays and to tensors that come in; dims and origin that objects state."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,3 +154,17 @@ def test_wrong_labels_are_named() -> None:
         stated = {"__gt_data_interface__": {None: {**interface[None], **inside}}} if inside else outside
         with pytest.raises(error, match=named):
             dl.describe(labelled(int_matrix(), **stated))
+
+
+def test_arguments_of_the_wrong_type() -> None:
+    array = np.zeros((2, 3))
+    calls: list[Callable[[], Any]] = [
+        lambda: dl.describe(array, writable=1),  # type: ignore[arg-type]
+        lambda: dl.describe(array, device=3),  # type: ignore[arg-type]
+        lambda: dl.from_dlpack(array, copy="no"),  # type: ignore[arg-type]
+        lambda: dl.from_dlpack(array, origin=1),  # type: ignore[arg-type]
+        lambda: dl.from_dlpack(array, dims=1),  # type: ignore[arg-type]
+    ]
+    for call, named in zip(calls, ("writable", "device", "copy", "origin", "dims"), strict=True):
+        with pytest.raises((TypeError, dl.DimsError), match=f"^{named}: "):
+            call()
