@@ -209,15 +209,12 @@ def test_ctypes_arrays_have_no_other_memory_through_numpy() -> None:
     assert (found.ptr, values(found)) == (ctypes.addressof(source), [1, 2, 3])
 
 
-def test_masks_structures_and_dates_are_refused_by_name() -> None:
+def test_masks_and_structures_are_refused_by_name() -> None:
     for changes, named in (
         ({"mask": host(np.ones((2, 3), bool))}, "mask"),
         ({"typestr": "|V16", "descr": [("a", "<f8"), ("b", "<f8")]}, "descr"),
         ({"descr": [("a", "<f8")]}, "descr"),
         ({"descr": [("", "<i8")]}, "descr"),
-        ({"typestr": "<M8[s]"}, "dates"),
-        ({"typestr": ">f8"}, "byte order"),
-        ({"typestr": "|O8"}, "objects"),
         ({"offset": 8}, "offset"),
         ({"version": 2}, "version"),
     ):

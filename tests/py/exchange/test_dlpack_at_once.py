@@ -234,17 +234,6 @@ def test_a_capsule_that_was_consumed_before_is_refused() -> None:
         dl.describe(producer)
 
 
-def test_an_attribute_of_the_object_replaces_the_method() -> None:
-    made = known_type()
-    producer, other = made(), made()
-    other.tensor = FakeTensor(np.arange(3))
-    producer.__dlpack__ = other.__dlpack__
-    assert dl.describe(producer).shape == (3,)
-    assert not producer.calls
-    del producer.__dlpack__
-    assert dl.describe(producer).shape == (2, 3)
-
-
 def test_methods_may_change() -> None:
     made = known_type()
     producer, other = made(), made()

@@ -178,8 +178,13 @@ def tensor_on(array: Array, **fields: Any) -> FakeTensor:
 
 def showing(array: Array, name: str, wrap: Callable[[Any], Any] = lambda interface: interface) -> Exposing:
     """An object with an array interface as the attribute `name`; NumPy's type strings know no dtypes of ml_dtypes."""
-    typestr = array.dtype.str if array.dtype.name in NUMPY_CODES else f"|V{array.itemsize}"
+    typestr = f"|V{array.itemsize}" if array.dtype.name in (*ML_CODES, *SUBBYTE_CODES) else array.dtype.str
     return Exposing(dtype=array.dtype, kept=array, **{name: wrap(interface_of(array, typestr=typestr))})
+
+
+def view_of(array: Any) -> memoryview:
+    """NumPy arrays have the buffer protocol, but type checkers see it from Python 3.12 on only."""
+    return memoryview(array)
 
 
 def wrapped(array: Array) -> Any:
@@ -219,7 +224,7 @@ PRODUCERS: dict[str, Shown] = {
     "array-struct": Shown(
         lambda array: Exposing(__array_struct__=array.__array_struct__, dtype=array.dtype), "array-struct", IN_STRUCTS
     ),
-    "buffer": Shown(memoryview, "buffer", NUMPY_CODES),
+    "buffer": Shown(view_of, "buffer", NUMPY_CODES),
     "buffer of C": Shown(FakeBuffer, "buffer", NUMPY_CODES),
     "array": Shown(lambda array: Arrays(lambda: array), "array"),
     "array without copy": Shown(lambda array: Arrays(lambda: array, modern=False), "array"),
