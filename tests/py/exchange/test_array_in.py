@@ -10,7 +10,6 @@ import dlfield as dl
 from fakes_interfaces import Arrays, Exposing, double_matrix
 from oracle import values
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 SHARING: list[Callable[..., Any]] = [dl.describe, lambda value: dl.from_dlpack(value, copy=False)]
 TAKING: list[Callable[..., Any]] = [dl.from_dlpack, lambda value: dl.from_dlpack(value, copy=True)]
 
@@ -39,7 +38,6 @@ class Plain(np.ndarray[Any, np.dtype[Any]]):
 
 @pytest.mark.parametrize("name", SHARED)
 @pytest.mark.parametrize("modern", [False, True])
-@pytest.mark.parametrize("read", READERS)
 def test_memory_that_the_object_has_is_shared(read: Callable[..., Any], modern: bool, name: str) -> None:
     array = SHARED[name]()
     producer = Arrays(SHARED[name], modern=modern)
@@ -75,7 +73,6 @@ def test_copy_false_is_passed_on_when_sharing() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, [1, 2], "array", dl.zeros(2), memoryview(b"ab"), np.float64(1)])
-@pytest.mark.parametrize("read", READERS)
 def test_what_is_no_array_is_refused(read: Callable[..., Any], value: Any) -> None:
     with pytest.raises(dl.ExchangeError, match="__array__"):
         read(Arrays(lambda: value))
@@ -85,7 +82,6 @@ def test_what_is_no_array_is_refused(read: Callable[..., Any], value: Any) -> No
     "value",
     [None, 1, 1.5, 1j, True, "text", [1.0], (1.0,), {}, {1}, object(), range(3), np.ndarray, Exposing, len, ...],
 )
-@pytest.mark.parametrize("read", READERS)
 def test_objects_without_a_protocol(read: Callable[..., Any], value: Any) -> None:
     with pytest.raises(dl.NotAnArrayError, match="__array_interface__") as caught:
         read(value)

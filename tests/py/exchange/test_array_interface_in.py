@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import NUMPY_CODES, dtype_named
+from catalog import NUMPY_CODES, READERS, dtype_named
 from fakes_interfaces import MISSING, Exposing, double_matrix, host, interface_of
 from oracle import values
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
@@ -34,7 +33,6 @@ def byte_order_left_out(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", NUMPY_CODES)
-@pytest.mark.parametrize("read", READERS)
 def test_without_a_byte_order_it_is_the_native_one(read: Callable[..., Any], name: str) -> None:
     array = np.ones((2, 3), name)
     producer = host(array, typestr=byte_order_left_out(name))
@@ -44,7 +42,6 @@ def test_without_a_byte_order_it_is_the_native_one(read: Callable[..., Any], nam
 
 
 @pytest.mark.parametrize("changes", [{"version": MISSING}, {"version": None}, {"version": MISSING, "typestr": "f8"}])
-@pytest.mark.parametrize("read", READERS)
 def test_the_version_may_be_left_out(read: Callable[..., Any], changes: dict[str, Any]) -> None:
     producer = host(double_matrix(), **changes)
     found, seen = read(producer), np.asarray(producer)
@@ -84,7 +81,6 @@ class Fresh:
         return {**interface_of(array), "__ref": array}
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_the_dictionary_is_kept_too(read: Callable[..., Any]) -> None:
     producer = Fresh()
     found = read(producer)
@@ -98,7 +94,6 @@ def buffered(data: Any, **changes: Any) -> Exposing:
     return Exposing(__array_interface__=interface_of(double_matrix(), data=data, strides=None, **changes))
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_data_may_be_a_buffer_which_is_held(read: Callable[..., Any]) -> None:
     data = bytearray(double_matrix().tobytes())
     found = read(buffered(data))
@@ -121,7 +116,6 @@ class OwnBuffer(bytearray):
 
 
 @pytest.mark.parametrize("data", [None, MISSING])
-@pytest.mark.parametrize("read", READERS)
 def test_without_data_the_buffer_is_the_objects_own(read: Callable[..., Any], data: Any) -> None:
     producer = OwnBuffer(double_matrix().tobytes())
     producer.__array_interface__ = interface_of(double_matrix(), data=data, strides=(-24, 8), offset=24)

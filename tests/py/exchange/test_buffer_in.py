@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from catalog import READERS
 from childproc import run_python
 from dlpack_structs import release, take
 from fakes_interfaces import FakeBuffer, double_matrix
 from oracle import values
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
@@ -66,14 +66,12 @@ PRODUCERS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_an_exporter_that_fails_without_an_exception_is_named(read: Callable[..., Any]) -> None:
     with pytest.raises(dl.ExchangeError, match=r"^the buffer protocol: .*FakeBuffer.* set no exception"):
         read(FakeBuffer(double_matrix(), silent=True))
 
 
 @pytest.mark.parametrize("name", PRODUCERS)
-@pytest.mark.parametrize("read", READERS)
 def test_exporters_of_a_buffer_are_read(read: Callable[..., Any], name: str) -> None:
     make, expected = PRODUCERS[name]
     found = read(make())
@@ -117,14 +115,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-@pytest.mark.parametrize("read", READERS)
 def test_elements_that_are_no_numbers_are_refused_by_name(read: Callable[..., Any], name: str) -> None:
     make, named = REFUSED[name]
     with pytest.raises(dl.DTypeError, match=named):
         read(make())
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_a_buffer_is_held_and_released(read: Callable[..., Any]) -> None:
     data = bytearray(8)
     found = read(data)
@@ -199,7 +195,6 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-@pytest.mark.parametrize("read", READERS)
 def test_defects_are_refused_by_name_and_released(read: Callable[..., Any], name: str) -> None:
     fields, named = DEFECTS[name]
     fake = FakeBuffer(double_matrix(), **fields)
@@ -225,7 +220,6 @@ LEGAL: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", LEGAL)
-@pytest.mark.parametrize("read", READERS)
 def test_optional_fields_may_be_missing(read: Callable[..., Any], name: str) -> None:
     fields, expected = LEGAL[name]
     fake = FakeBuffer(double_matrix(), **fields)

@@ -14,7 +14,6 @@ from fakes import RaisingProducer, exchange_type, tensor_of
 from fakes_interfaces import Arrays, Exposing, Raising
 from matrix import ENTRANCES, PRODUCERS, Case, build, seen, skip_without_library
 
-READERS: dict[str, Callable[..., Any]] = {"describe": dl.describe, "from_dlpack": dl.from_dlpack}
 # With an address, a capsule's struct, or a number, which need no object.
 WITHOUT_ATTRIBUTES = (
     *("dlfield", "dlfield description", "numpy", "dlpack capsule", "dlpack legacy capsule", "buffer"),
@@ -33,11 +32,6 @@ def producer(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=ENTRANCES)
 def entrance(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture(params=READERS)
-def read(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    return READERS[request.param]
 
 
 def cases(producer: str) -> Iterator[tuple[str, Case]]:

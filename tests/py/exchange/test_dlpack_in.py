@@ -23,13 +23,6 @@ from fakes import (
 from oracle import values
 
 ROWS = int_matrix().tolist()
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
-
-
-@pytest.fixture(params=READERS, ids=["describe", "from_dlpack"])
-def read(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    reader: Callable[..., Any] = request.param
-    return reader
 
 
 def of_known_class(fake: FakeTensor) -> Producer:

@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 
 import dlfield as dl
-from catalog import dtype_named
+from catalog import READERS, dtype_named
 from dlpack_structs import READ_ONLY, capsule_pointer
 from fakes import FakeTensor, Producer, exchange_type, int_matrix
 
 ROWS = [[0, 1, 2], [3, 4, 5]]
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_a_table_that_fails_without_an_exception_is_named(read: Callable[..., Any]) -> None:
     kind = exchange_type(None, silent=True)
 
@@ -38,7 +36,6 @@ def test_cuda_cores_view_of_bfloat16_is_an_error_that_names_it() -> None:
             read(view)
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_a_table_that_raises_a_buffer_error_is_followed_by_dlpack(read: Callable[..., Any]) -> None:
     """dlfield's own table refuses read-only memory so: consumers of `__dlpack__` respect its read-only flag."""
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from catalog import READERS
 from fakes import FakeTensor, Producer, int_matrix
 from fakes_interfaces import MISSING, NOWHERE, Exposing, device_interface, double_matrix, interface_of
 from oracle import values
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 NAMES = ["__gt_data_interface__", "__gt_interface__"]
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
@@ -44,7 +44,6 @@ SPELLINGS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("read", READERS)
 def test_every_spelling(read: Callable[..., Any], name: str, spelling: str) -> None:
     found = read(offering(SPELLINGS[spelling](), name))
     assert (found.ptr, values(found), found.device, found.readonly) == (MATRIX.ctypes.data, ROWS, "cpu", False)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from catalog import READERS
 from childproc import run_python
 from fakes import FakeTensor, Producer, int_matrix
 from fakes_interfaces import double_matrix
 from oracle import values
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
@@ -132,7 +132,6 @@ def test_arrays_made_at_each_access_are_not_described(xarray: Any) -> None:
     assert (made.to_numpy().tolist(), made.dims) == (ROWS, ("x", "y"))
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_the_replaced_array_of_a_wrapper_is_kept(xarray: Any, read: Callable[..., Any]) -> None:
     array = double_matrix()
     gone = weakref.ref(array)

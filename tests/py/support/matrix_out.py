@@ -83,12 +83,8 @@ class Framework:
 
     name: Literal["numpy", "torch", "jax"]
     convert: Callable[..., Any]
-    pointer: Callable[[Any], int]
-    dtype: Callable[[Any], str]
-    # The elements in index order, last index fastest.
-    content: Callable[[Any], bytes]
     # Sets every element to 1; None where arrays are never written to.
-    fill: Callable[[Any], None] | None
+    fill: Callable[[Any], object] | None
     # The framework's own conversion of a tensor; may raise.
     alone: Callable[[dl.Tensor], Any]
     # The framework's own conversion of a NumPy array.
@@ -96,26 +92,10 @@ class Framework:
 
 
 def numpy_framework() -> Framework:
-    """NumPy."""
-
-    def fill(array: Array) -> None:
-        array[...] = 1
-
-    return Framework(
-        name="numpy",
-        convert=dl.as_numpy,
-        pointer=lambda array: int(array.ctypes.data),
-        dtype=lambda array: array.dtype.name,
-        content=lambda array: array.tobytes(),
-        fill=fill,
-        alone=np.asarray,
-        alone_numpy=np.asarray,
-    )
+    return Framework("numpy", dl.as_numpy, lambda array: array.fill(1), np.asarray, np.asarray)
 
 
 def torch_framework(torch: Any) -> Framework:
-    """PyTorch."""
-
     raises = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 
     def alone(tensor: dl.Tensor) -> Any:
@@ -123,20 +103,7 @@ def torch_framework(torch: Any) -> Framework:
             raise ValueError("before PyTorch 2.15, from_dlpack ends the process where it should raise")
         return torch.from_dlpack(tensor)
 
-    def content(tensor: Any) -> bytes:
-        flat = tensor.contiguous().reshape(-1).view(torch.uint8)
-        return bytes(flat.numpy().tobytes())
-
-    return Framework(
-        name="torch",
-        convert=dl.as_torch,
-        pointer=lambda tensor: int(tensor.data_ptr()),
-        dtype=lambda tensor: str(tensor.dtype).removeprefix("torch."),
-        content=content,
-        fill=lambda tensor: tensor.fill_(1),
-        alone=alone,
-        alone_numpy=torch.from_numpy,
-    )
+    return Framework("torch", dl.as_torch, lambda tensor: tensor.fill_(1), alone, torch.from_numpy)
 
 
 def jax_framework(jax: Any) -> Framework:
@@ -148,13 +115,4 @@ def jax_framework(jax: Any) -> Framework:
                 return jax.device_put(tensor.to_numpy(), jax.local_devices(backend="cpu")[0], may_alias=True)
             return jax.numpy.from_dlpack(tensor)
 
-    return Framework(
-        name="jax",
-        convert=dl.as_jax,
-        pointer=lambda array: int(array.unsafe_buffer_pointer()),
-        dtype=lambda array: str(array.dtype),
-        content=lambda array: np.asarray(array).tobytes(),
-        fill=None,
-        alone=alone,
-        alone_numpy=jax.numpy.asarray,
-    )
+    return Framework("jax", dl.as_jax, None, alone, jax.numpy.asarray)
