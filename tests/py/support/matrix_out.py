@@ -61,6 +61,12 @@ CONSUMERS: dict[str, Consumer] = {
     "exchange table": Consumer(lambda field: adopt(ctypes.addressof(export(field))), readonly="refused"),
     "description": Consumer(dl.describe),
     "torch.from_dlpack": Consumer(imported("torch", "from_dlpack"), TORCH_CODES, SHARED_BY_TORCH, "dropped"),
+    "torch of a versioned capsule": Consumer(
+        lambda field: imported("torch.utils.dlpack", "from_dlpack")(field.__dlpack__(max_version=(1, 3))),
+        TORCH_CODES,
+        SHARED_BY_TORCH,
+        "dropped",
+    ),
     "torch of a legacy capsule": Consumer(
         lambda field: imported("torch.utils.dlpack", "from_dlpack")(field.__dlpack__()),
         TORCH_CODES,
