@@ -1,6 +1,6 @@
 """The conformance matrix as data: layouts, objects that show an array by each protocol, and what takes them.
 
-`test_conformance.py` checks every producer with every entrance; `matrix_out.py` has the other direction. A new
+`test_matrix_in.py` checks every producer with every entrance; `matrix_out.py` has the other direction. A new
 protocol, entry point or framework is a row in one of the tables.
 """
 

@@ -1,6 +1,6 @@
 """The conformance matrix as data: who takes dlfield's tensors, and each framework's own functions.
 
-`test_conformance_out.py` checks every consumer with tensors of every layout and dtype.
+`test_matrix_out.py` checks every consumer with tensors of every layout and dtype.
 """
 
 import ctypes
