@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import dlfield
 from dlfield import frameworks
 from dlfield.gt4py import prepare_build
 
@@ -53,6 +54,12 @@ def freeze_garbage_collector() -> None:
     """Exclude older objects from garbage collection: to search those of the frameworks takes half a second."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(params=[dlfield.describe, dlfield.from_dlpack], ids=["describe", "from_dlpack"])
+def read(request: pytest.FixtureRequest) -> Any:
+    """A function that takes an object of another library as it is."""
+    return request.param
 
 
 @pytest.fixture

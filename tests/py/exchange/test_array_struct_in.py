@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +10,8 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import NUMPY_CODES, dtype_named
-from fakes_interfaces import Exposing, Raising, interface_of
-from oracle import values
+from fakes_interfaces import Exposing, interface_of
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 NOTSWAPPED, WRITEABLE, HAS_DESCR = 0x200, 0x400, 0x800
 
 
@@ -40,10 +35,6 @@ new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
-def struct_of(array: Any) -> Exposing:
-    return Exposing(__array_struct__=array.__array_struct__)
-
-
 def made(name: bytes | None = None, **fields: Any) -> Exposing:
     """An object with a struct for two rows of three float64, except for the given fields."""
     array = np.arange(6.0).reshape(2, 3)
@@ -61,63 +52,6 @@ def made(name: bytes | None = None, **fields: Any) -> Exposing:
     struct = ArrayInterface(**(sound | fields))
     capsule = new_capsule(ctypes.addressof(struct), name, None)
     return Exposing(__array_struct__=capsule, kept=(array, struct, shape, strides))
-
-
-@pytest.mark.parametrize("name", NUMPY_CODES)
-@pytest.mark.parametrize("read", READERS)
-def test_every_dtype(read: Callable[..., Any], name: str) -> None:
-    array = np.arange(6).reshape(2, 3).astype(name)
-    found = read(struct_of(array))
-    assert (found.ptr, found.dtype, found.strides) == (array.ctypes.data, array.dtype, array.strides)
-    assert (found.device, found.readonly, values(found)) == ("cpu", False, array.tolist())
-
-
-@pytest.mark.parametrize("array", [np.zeros((2, 3))[::-1, ::2], np.zeros((0, 3)), np.zeros(()), np.ones((2, 3)).T])
-def test_any_strides(array: Any) -> None:
-    found = dl.describe(struct_of(array))
-    assert (found.shape, found.strides, found.protocol) == (array.shape, array.strides, "array-struct")
-
-
-def test_readonly_memory() -> None:
-    array = np.zeros(3)
-    array.flags.writeable = False
-    assert dl.describe(struct_of(array)).readonly
-    assert dl.from_dlpack(struct_of(array)).readonly
-    with pytest.raises(dl.ExchangeError, match="read-only"):
-        dl.describe(struct_of(array), writable=True)
-    assert not dl.describe(struct_of(np.zeros(3)), writable=True).readonly
-
-
-def test_the_memory_outlives_the_object() -> None:
-    array: Any = np.arange(3.0).view(type("Array", (np.ndarray,), {}))
-    alive = weakref.ref(array)
-    tensor = dl.from_dlpack(struct_of(array))
-    del array
-    gc.collect()
-    assert tensor.tolist() == [0.0, 1.0, 2.0]
-    del tensor
-    gc.collect()
-    assert alive() is None
-
-
-def test_elements_of_ml_dtypes_are_those_of_the_objects_dtype() -> None:
-    array = np.zeros(3, dtype_named("bfloat16"))
-    assert dl.describe(Exposing(__array_struct__=array.__array_struct__, dtype=array.dtype)).dtype == array.dtype
-
-
-@pytest.mark.parametrize(
-    ("array", "match"),
-    [
-        (np.zeros(3, ">f8"), "byte order"),
-        (np.zeros(3, [("a", "f4"), ("b", "f4")]), "structured"),
-        (np.zeros(3, "O"), "Python objects"),
-        (np.zeros(3, "M8[s]"), "typestr"),
-        (np.zeros(3, "longdouble"), "width"),
-    ],
-)
-def test_elements_that_cannot_be_shared(array: Any, match: str) -> None:
-    with pytest.raises(dl.Error, match=match):
-        dl.describe(struct_of(array))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +73,6 @@ def test_elements_that_cannot_be_shared(array: Any, match: str) -> None:
         ({"name": b"dltensor_of_another"}, "__array_struct__.*capsule without a name"),
     ],
 )
-@pytest.mark.parametrize("read", READERS)
 def test_malformed_structs(read: Callable[..., Any], fields: dict[str, Any], match: str) -> None:
     with pytest.raises(dl.Error, match=match):
         read(made(**fields))
@@ -156,11 +89,6 @@ def test_optional_fields() -> None:
 def test_other_objects_than_capsules(wrong: object) -> None:
     with pytest.raises(dl.ExchangeError, match=r"__array_struct__.*capsule"):
         dl.describe(Exposing(__array_struct__=wrong))
-
-
-def test_errors_of_the_producer_reach_the_caller() -> None:
-    with pytest.raises(ZeroDivisionError):
-        dl.describe(Raising("__array_struct__", ZeroDivisionError()))
 
 
 def test_the_dictionary_comes_first() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +18,6 @@ from fakes import FakeTensor, int_matrix
 from oracle import values
 
 ROWS = int_matrix().tolist()
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 # Takes an address: a capsule that is being destroyed must not get another reference.
 name_at = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_GetName", ctypes.pythonapi))
@@ -71,7 +70,6 @@ def known_type() -> type[Any]:
 VERSION = {"max_version": (1, 3)}
 
 
-@pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("version", [(1, 0), None])
 def test_the_device_is_asked_for_once_a_class(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
     made = producer_type()
@@ -98,41 +96,61 @@ def test_memory_of_cuda_is_exported_again_with_its_stream(device: tuple[int, int
     assert on_host.calls == ["device", VERSION]
 
 
-@pytest.mark.parametrize("device", [(4, 0), (8, 0), (10, 0)])
-def test_memory_that_cannot_be_owned_is_released(device: tuple[int, int]) -> None:
-    producer = known_type()(device)
-    with pytest.raises(dl.DeviceError, match="the memory is on"):
-        dl.from_dlpack(producer)
-    assert producer.calls == [VERSION, "device"]
-    assert producer.dropped == 1
+class Call(NamedTuple):
+    """A call with a producer of a known class: which of its methods run, and the error, if there is one."""
+
+    read: Callable[[Any], Any]
+    calls: list[Any]
+    raises: type[BaseException] | None = None
+    # Where the memory is, where `__dlpack_device__` says it is or what it raises, what `__dlpack__` raises.
+    device: tuple[int, int] = (1, 0)
+    stated: Any = None
+    error: BaseException | None = None
+    # Capsules that are released unused.
+    dropped: int = 0
 
 
-def test_a_device_that_is_not_that_of_the_capsule_exports_once() -> None:
-    """`__dlpack_device__` says host, and the capsule CUDA: as without a known type, the capsule counts."""
-    producer = known_type()((2, 0))
-    producer.stated = (1, 0)
-    assert dl.describe(producer).device == (2, 0)
-    assert producer.calls == [VERSION, "device"]
+def taking(**keywords: Any) -> Callable[[Any], Any]:
+    return lambda producer: dl.from_dlpack(producer, **keywords)
 
 
-@pytest.mark.parametrize(
-    ("changes", "keywords"),
-    [({"device": "cpu"}, VERSION), ({"copy": False}, VERSION | {"copy": False}), ({"copy": True}, VERSION)],
-)
-def test_keywords_are_those_of_the_request(changes: dict[str, Any], keywords: dict[str, Any]) -> None:
-    producer = known_type()()
-    assert values(dl.from_dlpack(producer, **changes)) == ROWS
-    assert [call for call in producer.calls if call != "device"] == [keywords]
+ASKED = [VERSION, "device"]
+KNOWN: dict[str, Call] = {
+    **{
+        f"memory of {device} cannot be owned": Call(dl.from_dlpack, ASKED, dl.DeviceError, device, dropped=1)
+        for device in ((4, 0), (8, 0), (10, 0))
+    },
+    # As without a known type, the capsule counts.
+    "the stated device is not that of the capsule": Call(dl.describe, ASKED, device=(2, 0), stated=(1, 0)),
+    "device": Call(taking(device="cpu"), [VERSION]),
+    "copy=False": Call(taking(copy=False), ["device", VERSION | {"copy": False}]),
+    "copy=True": Call(taking(copy=True), [VERSION]),
+    # An export without `dl_device` would be of the host.
+    "another device": Call(taking(device="cuda:0"), ["device", VERSION | {"dl_device": (2, 0)}], dl.DeviceError),
+    "a stream on the host": Call(taking(stream=1), ["device"], dl.ExchangeError),
+    "both raise": Call(
+        dl.describe, ASKED, RuntimeError, stated=RuntimeError("which device?"), error=BufferError("deleted")
+    ),
+    "the export raises": Call(dl.describe, ASKED, BufferError, error=BufferError("mine")),
+    "an interrupt": Call(dl.describe, [VERSION], KeyboardInterrupt, error=KeyboardInterrupt("now")),
+}
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_another_device_is_requested_of_the_producer(read: Callable[..., Any]) -> None:
-    """An export without `dl_device` would be of the host."""
-    producer = known_type()()
-    with pytest.raises(dl.DeviceError):
-        read(producer, device="cuda:0")
-    assert producer.calls[0] == "device"
-    assert producer.calls[1]["dl_device"] == (2, 0)
+@pytest.mark.parametrize("name", KNOWN)
+def test_calls_of_a_producer_of_a_known_class(name: str) -> None:
+    call = KNOWN[name]
+    producer = known_type()(call.device)
+    producer.stated, producer.error = call.stated or call.device, call.error
+    if call.raises is None:
+        found = call.read(producer)
+        assert found.device == call.device
+        assert call.device != (1, 0) or values(found) == ROWS
+    else:
+        with pytest.raises(call.raises) as caught:
+            call.read(producer)
+        expected = call.stated if isinstance(call.stated, Exception) else call.error
+        assert expected in (None, caught.value)
+    assert (producer.calls, producer.dropped) == (call.calls, call.dropped)
 
 
 def test_memory_that_was_moved_to_the_host_is_not_of_the_host() -> None:
@@ -142,31 +160,6 @@ def test_memory_that_was_moved_to_the_host_is_not_of_the_host() -> None:
     assert values(dl.from_dlpack(moved, device="cpu")) == ROWS
     dl.describe(on_cuda)
     assert on_cuda.calls[0] == "device"
-
-
-def test_a_stream_on_the_host_is_refused_before_the_export() -> None:
-    producer = known_type()()
-    with pytest.raises(dl.ExchangeError, match="stream"):
-        dl.from_dlpack(producer, stream=1)
-    assert producer.calls == ["device"]
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_the_error_of_the_device_comes_first(read: Callable[..., Any]) -> None:
-    producer = known_type()()
-    producer.error, producer.stated = BufferError("deleted"), RuntimeError("which device?")
-    with pytest.raises(RuntimeError, match="which device"):
-        read(producer)
-    assert producer.calls == [VERSION, "device"]
-
-
-def test_an_error_of_the_export_alone_is_raised_once() -> None:
-    producer = known_type()()
-    producer.error = BufferError("mine")
-    with pytest.raises(BufferError) as caught:
-        dl.describe(producer)
-    assert caught.value is producer.error
-    assert producer.calls == [VERSION, "device"]
 
 
 def test_after_an_error_without_a_stream_device_memory_is_exported_with_it() -> None:
@@ -183,15 +176,6 @@ def test_after_an_error_without_a_stream_device_memory_is_exported_with_it() -> 
     assert producer.calls == [VERSION, "device", VERSION | {"stream": 1}]
 
 
-def test_an_interrupt_is_raised_at_once() -> None:
-    producer = known_type()()
-    producer.error = KeyboardInterrupt("now")
-    with pytest.raises(KeyboardInterrupt, match="now"):
-        dl.describe(producer)
-    assert producer.calls == [VERSION]
-
-
-@pytest.mark.parametrize("read", READERS)
 def test_a_producer_without_keywords_is_called_again(read: Callable[..., Any]) -> None:
     class Old(producer_type()):  # type: ignore[misc]
         def __dlpack__(self, *args: Any, **keywords: Any) -> object:
@@ -204,23 +188,6 @@ def test_a_producer_without_keywords_is_called_again(read: Callable[..., Any]) -
     assert values(read(first)) == values(read(second)) == ROWS
     assert first.calls == ["device", "refused", {}]
     assert second.calls == ["refused", "device", {}]
-
-
-def test_flags_are_read() -> None:
-    made = known_type()
-    assert dl.describe(made(flags=1)).readonly
-    assert not dl.describe(made()).readonly
-    copy = made(flags=2)
-    with pytest.raises(dl.ExchangeError, match="IS_COPIED"):
-        dl.describe(copy)
-    assert copy.tensor.deleted == 1
-
-
-def test_another_major_version_is_released_untouched() -> None:
-    producer = known_type()(version=(2, 0))
-    with pytest.raises(dl.ExchangeError, match=r"2\.0"):
-        dl.describe(producer)
-    assert producer.tensor.deleted == 1
 
 
 def test_what_is_no_capsule_is_refused_by_name() -> None:
@@ -249,17 +216,6 @@ def test_a_capsule_that_was_consumed_before_is_refused() -> None:
     dl.describe(producer)
     with pytest.raises(dl.ExchangeError, match="it was consumed already"):
         dl.describe(producer)
-
-
-def test_an_attribute_of_the_object_replaces_the_method() -> None:
-    made = known_type()
-    producer, other = made(), made()
-    other.tensor = FakeTensor(np.arange(3))
-    producer.__dlpack__ = other.__dlpack__
-    assert dl.describe(producer).shape == (3,)
-    assert not producer.calls
-    del producer.__dlpack__
-    assert dl.describe(producer).shape == (2, 3)
 
 
 def test_methods_may_change() -> None:

@@ -1,160 +1,86 @@
-"""`describe` and `from_dlpack` of DLPack producers: the order of calls, and every defect of `fakes`."""
+"""`describe` and `from_dlpack` of DLPack's structs, by every way in which they come: legal variants and defects."""
 
+import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import CODES, SUBBYTE_CODES, dtype_named
-from dlpack_structs import IS_COPIED, READ_ONLY, SUBBYTE_PADDED, USED, capsule_name
+from catalog import CODES, SUBBYTE_CODES
+from dlpack_structs import IS_COPIED, READ_ONLY, capsule_name
+from exchange_api import SENTINEL, TO_OBJECT, adopt, api
 from fakes import (
     DevicelessProducer,
     FakeTensor,
     OldProducer,
     Producer,
-    RaisingProducer,
     ReturningProducer,
     exchange_type,
     int_matrix,
 )
 from oracle import values
 
-ROWS = [[0, 1, 2], [3, 4, 5]]
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
-VERSIONS = [None, (1, 0), (1, 3)]
+ROWS = int_matrix().tolist()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("read", READERS)
-def test_both_abis_are_read(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
-    fake = FakeTensor(int_matrix(), version=version)
-    found = read(Producer(fake))
-    assert (found.ptr, found.shape, found.strides, found.dtype) == (fake.data.ctypes.data, (2, 3), (12, 4), np.int32)
-    assert found.device == "cpu"
-    assert found.layout == (0, 1)
-    assert found.readonly == (version is None), "a legacy capsule can't say that writing is allowed"
-    assert fake.deleted == 0
+def of_known_class(fake: FakeTensor) -> Producer:
+    """A producer of a class whose objects were on the host before, so that `__dlpack__` is called at once."""
+    kind = type("Known", (Producer,), {})
+    dl.describe(kind(FakeTensor(int_matrix())))
+    made: Producer = kind(fake)
+    return made
+
+
+# How a managed tensor comes to dlfield.
+WAYS: dict[str, Callable[[FakeTensor], Any]] = {
+    "__dlpack__": lambda fake: type("New", (Producer,), {})(fake),
+    "__dlpack__ of a known class": of_known_class,
+    "__dlpack__ alone": DevicelessProducer,
+    "capsule": lambda fake: fake.capsule(),
+    "table": lambda fake: exchange_type(fake)(),
+}
+
+
+def is_released(fake: FakeTensor, way: str) -> bool:
+    """Whether its deleter was called once; a capsule that nobody took may still have to call it."""
+    return fake.deleted == 1 if way == "table" else fake.settled()
+
+
+class Legal(NamedTuple):
+    fields: dict[str, Any]
+    data: Any = None
+    expected: Any = ROWS
+
+
+NUMBERS = np.arange(3, dtype="i4")
+LEGAL: dict[str, Legal] = {
+    "deleter NULL": Legal({"null_deleter": True}),
+    "strides NULL": Legal({"null_strides": True}),
+    "strides NULL in 1.1": Legal({"version": (1, 1), "null_strides": True}),
+    "strides NULL in a legacy tensor": Legal({"version": None, "null_strides": True}),
+    "byte_offset": Legal({"byte_offset": 64}),
+    "strides of one element": Legal({"shape": (1, 3), "strides": (-(1 << 60), 1)}, NUMBERS, [[0, 1, 2]]),
+    "no elements": Legal({"shape": (0, 3), "strides": (1 << 60, 7), "null_data": True}, NUMBERS, []),
+    "no dimensions": Legal({"null_shape": True, "null_strides": True}, np.array(7, "i4"), 7),
+    "a later minor version": Legal({"version": (1, 99)}),
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+@pytest.mark.parametrize("way", WAYS)
+def test_legal_variants_are_read(read: Callable[..., Any], way: str, name: str) -> None:
+    fields, data, expected = LEGAL[name]
+    if way == "table" and fields.get("version", ()) is None:
+        pytest.skip("a table has no legacy tensors")
+    fake = FakeTensor(int_matrix() if data is None else data, **fields)
+    found = read(WAYS[way](fake))
+    assert values(found) == expected
+    assert found.size == 0 or found.ptr == fake.data.ctypes.data
+    assert found.size == 0 or found.is_contiguous()
     del found
-    assert fake.deleted == 1
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("read", READERS)
-def test_raw_capsules_are_read(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
-    fake = FakeTensor(int_matrix(), version=version)
-    capsule = fake.capsule()
-    found = read(capsule)
-    assert found.ptr == fake.data.ctypes.data
-    if isinstance(found, dl.Tensor):
-        assert found.to_numpy().tolist() == ROWS
-        assert capsule_name(capsule) == USED[fake.name]
-    del found, capsule
-    assert fake.settled()
-
-
-def test_keywords_are_passed_only_when_needed() -> None:
-    producer = Producer(FakeTensor(int_matrix()))
-    dl.from_dlpack(producer)
-    [call] = producer.calls
-    assert call["max_version"] == (1, 3)
-    assert call.get("stream") is None
-    assert set(call) <= {"max_version", "stream"}
-
-
-def test_copy_and_device_are_passed_on_or_done_here() -> None:
-    producer = Producer(FakeTensor(int_matrix()))
-    found = dl.from_dlpack(producer, copy=True, device="cpu")
-    found[...] = 9
-    assert producer.tensor.data.tolist() == ROWS, "independent memory, whoever copied"
-    assert not found.readonly
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_producers_before_dlpack_1_are_called_again_without_keywords(read: Callable[..., Any]) -> None:
-    producer = OldProducer(FakeTensor(int_matrix(), version=None))
-    found = read(producer)
-    assert values(found) == ROWS
-    assert producer.calls == [None]
-    assert found.readonly
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_the_capsules_name_counts_not_the_requested_version(read: Callable[..., Any]) -> None:
-    """JAX accepts max_version and still returns a legacy capsule."""
-    producer = Producer(FakeTensor(int_matrix(), version=None))
-    found = read(producer)
-    assert values(found) == ROWS
-    assert producer.calls[0]["max_version"] == (1, 3)
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_foreign_major_version_is_released_untouched(read: Callable[..., Any]) -> None:
-    fake = FakeTensor(int_matrix(), version=(2, 0))
-    with pytest.raises(dl.ExchangeError, match=r"version.*2"):
-        read(Producer(fake))
-    assert fake.deleted == 1
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_null_deleter_is_legal(read: Callable[..., Any]) -> None:
-    found = read(Producer(FakeTensor(int_matrix(), null_deleter=True)))
-    assert values(found) == ROWS
-    del found
-
-
-@pytest.mark.parametrize("version", [None, (1, 0), (1, 1)])
-@pytest.mark.parametrize("read", READERS)
-def test_null_strides_mean_row_major_before_1_2(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
-    found = read(Producer(FakeTensor(int_matrix(), version=version, null_strides=True)))
-    assert found.strides == (12, 4)
-    assert values(found) == ROWS
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_byte_offset_is_added(read: Callable[..., Any]) -> None:
-    fake = FakeTensor(int_matrix(), byte_offset=64)
-    assert read(Producer(fake)).ptr == fake.data.ctypes.data
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_strides_of_single_and_missing_elements_are_ignored(read: Callable[..., Any]) -> None:
-    single = read(Producer(FakeTensor(np.arange(3, dtype="i4"), shape=(1, 3), strides=(-(1 << 60), 1))))
-    assert values(single) == [[0, 1, 2]]
-    empty = read(Producer(FakeTensor(np.arange(3, dtype="i4"), shape=(0, 3), strides=(1 << 60, 7), null_data=True)))
-    assert (empty.shape, empty.size) == ((0, 3), 0)
-    assert values(empty) == []
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_negative_strides(read: Callable[..., Any]) -> None:
-    found = read(Producer(FakeTensor(int_matrix()[::-1, ::-1])))
-    assert found.strides == (-12, -4)
-    assert values(found) == [[5, 4, 3], [2, 1, 0]]
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_scalar_without_shape_and_strides(read: Callable[..., Any]) -> None:
-    found = read(Producer(FakeTensor(np.array(7, "i4"), null_shape=True, null_strides=True)))
-    assert (found.shape, found.strides, values(found)) == ((), (), 7)
-
-
-@pytest.mark.parametrize("flags", [0, READ_ONLY])
-@pytest.mark.parametrize("read", READERS)
-def test_readonly_flag_is_kept(read: Callable[..., Any], flags: int) -> None:
-    assert read(Producer(FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags)
-
-
-@pytest.mark.parametrize("flags", [IS_COPIED, READ_ONLY | IS_COPIED])
-def test_a_producers_copy_is_imported_but_never_described(flags: int) -> None:
-    """A descriptor of a copy would not describe the object itself."""
-    assert dl.from_dlpack(Producer(FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags & READ_ONLY)
-    for refuse in (dl.describe, lambda producer: dl.from_dlpack(producer, copy=False)):
-        fake = FakeTensor(int_matrix(), flags=flags)
-        with pytest.raises(dl.ExchangeError, match="copy"):
-            refuse(Producer(fake))
-        assert fake.settled()
+    assert name == "deleter NULL" or is_released(fake, way)
 
 
 DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -171,32 +97,52 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "shape NULL": ({"null_shape": True}, "shape"),
     "strides NULL in 1.2": ({"version": (1, 2), "null_strides": True}, "strides"),
     "data NULL": ({"null_data": True}, "data"),
+    "major version": ({"version": (2, 0)}, r"version.*2\.0"),
+    **{f"packed {name}": ({"dtype": (*CODES[name], 1)}, r"packed|padded") for name in SUBBYTE_CODES},
+    **{
+        f"byte_offset {offset:#x}": ({"byte_offset": offset}, f"^byte_offset: {offset} ")
+        # The last one is refused because of its sum with an address that is not 0.
+        for offset in (1 << 63, (1 << 63) + 4096, (1 << 64) - 8, (1 << 63) - 1)
+    },
 }
 
 
+def defective(name: str) -> FakeTensor:
+    fields, _ = DEFECTS[name]
+    fake = FakeTensor(int_matrix(), **{key: value for key, value in fields.items() if key != "byte_offset"})
+    # Without the address that is less by it.
+    fake.managed.dl_tensor.byte_offset = fields.get("byte_offset", 0)
+    return fake
+
+
 @pytest.mark.parametrize("name", DEFECTS)
-@pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("raw", [False, True])
-def test_defects_are_refused_by_name_and_released(read: Callable[..., Any], name: str, raw: bool) -> None:
-    keywords, named = DEFECTS[name]
-    fake = FakeTensor(int_matrix(), **keywords)
-    with pytest.raises(dl.Error, match=named):
-        read(fake.capsule() if raw else Producer(fake))
-    assert fake.settled()
+@pytest.mark.parametrize("way", WAYS)
+def test_defects_are_refused_by_name_and_released(read: Callable[..., Any], way: str, name: str) -> None:
+    fake = defective(name)
+    with pytest.raises(dl.Error, match=DEFECTS[name][1]):
+        read(WAYS[way](fake))
+    assert is_released(fake, way)
 
 
-@pytest.mark.parametrize("offset", [1 << 63, (1 << 63) + 4096, (1 << 64) - 8, (1 << 63) - 1])
-@pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("through", ["capsule", "__dlpack__", "table"])
-def test_a_byte_offset_out_of_the_address_space_is_refused(read: Callable[..., Any], offset: int, through: str) -> None:
-    """The last offset is refused because of its sum with an address that is not 0."""
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_table_that_imports_releases_what_it_refuses(name: str) -> None:
+    """A failed call also takes ownership of the tensor: its deleter has run once."""
+    fake, out = defective(name), ctypes.c_void_p(SENTINEL)
+    with pytest.raises(dl.Error, match=DEFECTS[name][1]):
+        TO_OBJECT(api().managed_tensor_to_py_object_no_sync)(fake.address, ctypes.byref(out))
+    assert (fake.deleted, out.value) == (1, None)
+
+
+def test_the_table_that_imports_makes_tensors() -> None:
     fake = FakeTensor(int_matrix())
-    fake.managed.dl_tensor.byte_offset = offset
-    ways: dict[str, Callable[[], object]] = {"capsule": fake.capsule, "__dlpack__": lambda: Producer(fake)}
-    wrapped = ways.get(through, exchange_type(fake))
-    with pytest.raises(dl.ExchangeError, match=f"^byte_offset: {offset} "):
-        read(wrapped())
-    assert fake.settled() if through != "table" else fake.deleted == 1
+    made = adopt(fake.address)
+    assert (made.tolist(), made.ptr, made.readonly) == (ROWS, fake.data.ctypes.data, False)
+    view = made[1:]
+    del made
+    assert fake.deleted == 0
+    del view
+    assert fake.deleted == 1
+    assert adopt(FakeTensor(int_matrix(), flags=READ_ONLY).address).readonly
 
 
 def test_a_byte_offset_that_wraps_around_is_refused() -> None:
@@ -208,168 +154,67 @@ def test_a_byte_offset_that_wraps_around_is_refused() -> None:
     assert fake.settled()
 
 
-@pytest.mark.parametrize("device", [(2, 0), (10, 0)])
-def test_memory_of_other_devices_is_refused(device: tuple[int, int]) -> None:
-    fake = FakeTensor(int_matrix(), device=device)
-    with pytest.raises(dl.DeviceError):
-        dl.from_dlpack(Producer(fake, device))
-    assert fake.settled()
-
-
-@pytest.mark.parametrize("device", [(3, 0), (13, 0)])
-def test_memory_that_the_host_can_read_is_owned(device: tuple[int, int]) -> None:
-    """Pinned and managed memory is imported without a driver."""
-    fake = FakeTensor(int_matrix(), device=device)
-    field = dl.from_dlpack(Producer(fake, device))
-    assert (field.__dlpack_device__(), field.to_numpy().tolist()) == (device, int_matrix().tolist())
-    assert field.to_device("cpu").ptr == field.ptr
-    del field
-    assert fake.settled()
-
-
-@pytest.mark.parametrize("wanted", ["cuda:0", (2, 0), "gpu"])
-@pytest.mark.parametrize("read", READERS)
-def test_a_missing_device_is_refused(read: Callable[..., Any], wanted: Any) -> None:
-    with pytest.raises(dl.DeviceError, match="cuda"):
-        read(Producer(FakeTensor(int_matrix())), device=wanted)
-    assert values(read(Producer(FakeTensor(int_matrix())), device="cpu")) == ROWS
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_stream_on_the_host_is_refused(read: Callable[..., Any]) -> None:
-    with pytest.raises(dl.ExchangeError, match="stream"):
-        read(Producer(FakeTensor(int_matrix())), stream=1)
+@pytest.mark.parametrize("flags", [IS_COPIED, READ_ONLY | IS_COPIED])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_producers_copy_is_imported_but_never_described(way: str, flags: int) -> None:
+    """A descriptor of a copy would not describe the object itself."""
+    assert dl.from_dlpack(WAYS[way](FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags & READ_ONLY)
+    for refuse, named in (
+        (dl.describe, "^obj: .*from_dlpack"),
+        (lambda obj: dl.from_dlpack(obj, copy=False), "^copy: False, but"),
+    ):
+        fake = FakeTensor(int_matrix(), flags=flags)
+        with pytest.raises(dl.ExchangeError, match=named):
+            refuse(WAYS[way](fake))
+        assert is_released(fake, way)
 
 
 @pytest.mark.parametrize(
     ("name", "named"),
     [(b"used_dltensor", "consumed"), (b"used_dltensor_versioned", "consumed"), (b"something", "something|no protocol")],
 )
-@pytest.mark.parametrize("raw", [False, True])
-@pytest.mark.parametrize("read", READERS)
-def test_capsules_of_other_names_are_refused(read: Callable[..., Any], raw: bool, name: bytes, named: str) -> None:
+@pytest.mark.parametrize("wrap", [lambda capsule: capsule, ReturningProducer])
+def test_capsules_of_other_names_are_refused(read: Callable[..., Any], wrap: Any, name: bytes, named: str) -> None:
     fake = FakeTensor(int_matrix())
     capsule = fake.capsule(name)
     with pytest.raises(dl.Error, match=named):
-        read(capsule if raw else ReturningProducer(capsule))
+        read(wrap(capsule))
     assert capsule_name(capsule) == name
     assert fake.deleted == 0
 
 
-@pytest.mark.parametrize("value", [None, 3, "dltensor"])
-def test_no_capsule_at_all(value: object) -> None:
-    with pytest.raises((dl.ExchangeError, TypeError), match="__dlpack__"):
-        dl.from_dlpack(ReturningProducer(value))
+# Calls of the producer
 
 
-@pytest.mark.parametrize(
-    "error", [KeyError("mine"), RuntimeError("mine"), BufferError("mine"), KeyboardInterrupt("mine")]
-)
-@pytest.mark.parametrize("where", ["__dlpack__", "__dlpack_device__"])
-@pytest.mark.parametrize("read", READERS)
-def test_the_producers_exception_is_the_callers(read: Callable[..., Any], where: str, error: BaseException) -> None:
-    producer = RaisingProducer(error, where)
-    with pytest.raises(type(error)) as caught:
-        read(producer)
-    assert caught.value is error
-    assert producer.calls == (1 if where == "__dlpack__" else 0)
-
-
-def test_a_type_error_is_the_callers_after_one_retry() -> None:
-    producer = RaisingProducer(TypeError("mine"))
-    with pytest.raises(TypeError, match="mine"):
+def test_keywords_are_passed_only_when_needed() -> None:
+    for version in ((1, 0), None):
+        producer = Producer(FakeTensor(int_matrix(), version=version))
         dl.from_dlpack(producer)
-    assert producer.calls == 2
+        [call] = producer.calls
+        assert call["max_version"] == (1, 3)
+        assert call.get("stream") is None
+        assert set(call) <= {"max_version", "stream"}
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_producers_without_dlpack_device_are_read(read: Callable[..., Any]) -> None:
-    """The device is taken from the struct."""
-    assert values(read(DevicelessProducer(FakeTensor(int_matrix())))) == ROWS
+def test_producers_before_dlpack_1_are_called_again_without_keywords(read: Callable[..., Any]) -> None:
+    producer = OldProducer(FakeTensor(int_matrix(), version=None))
+    assert values(read(producer)) == ROWS
+    assert producer.calls == [None]
+    with pytest.raises(TypeError):
+        dl.from_dlpack(producer, copy=False)
+
+
+@pytest.mark.parametrize("value", [None, 3, "dltensor"])
+def test_no_capsule_at_all(read: Callable[..., Any], value: object) -> None:
+    with pytest.raises(dl.ExchangeError, match=f"__dlpack__: {value!r}"):
+        read(ReturningProducer(value))
+
+
+def test_a_device_that_is_not_in_the_struct_is_refused() -> None:
     fake = FakeTensor(int_matrix(), device=(2, 0))
     with pytest.raises(dl.DeviceError, match="cuda"):
-        read(DevicelessProducer(fake), device="cpu")
+        dl.from_dlpack(DevicelessProducer(fake), device="cpu")
     assert fake.settled()
-
-
-@pytest.mark.parametrize("name", CODES)
-def test_every_code_is_read(name: str) -> None:
-    dtype = dtype_named(name)
-    flags = SUBBYTE_PADDED if name in SUBBYTE_CODES else 0
-    data = np.arange(3 * dtype.itemsize, dtype="u1")
-    fake = FakeTensor(data, dtype=(*CODES[name], 1), flags=flags, shape=(3,), strides=(1,))
-    assert dl.from_dlpack(Producer(fake)).dtype == dtype
-
-
-@pytest.mark.parametrize("name", SUBBYTE_CODES)
-@pytest.mark.parametrize("version", [None, (1, 0)])
-def test_packed_subbyte_is_not_taken_for_padded(name: str, version: tuple[int, int] | None) -> None:
-    fake = FakeTensor(np.zeros(8, "u1"), version=version, dtype=(*CODES[name], 1), shape=(3,), strides=(1,))
-    with pytest.raises(dl.Error, match=r"(?i)packed|padded|sub.?byte"):
-        dl.from_dlpack(Producer(fake))
-    assert fake.settled()
-
-
-def test_object_without_a_protocol() -> None:
-    for read in READERS:
-        with pytest.raises(dl.NotAnArrayError, match="object"):
-            read(object())
-
-
-def test_copy_false_is_not_dropped_on_the_way() -> None:
-    """A producer that does not take the keyword may copy."""
-    with pytest.raises(TypeError):
-        dl.from_dlpack(OldProducer(FakeTensor(int_matrix())), copy=False)
-
-
-class Labelled(Producer):
-    """A producer with labels, right or wrong."""
-
-    def __init__(self, fake: FakeTensor, **labels: Any) -> None:
-        super().__init__(fake)
-        for name, value in labels.items():
-            setattr(self, name, value)
-
-
-def test_given_labels_replace_the_objects_labels() -> None:
-    wrong = Labelled(FakeTensor(int_matrix()), __gt_dims__=("K",))
-    assert dl.from_dlpack(wrong, dims="IJ").dims == ("I", "J")
-    wrong = Labelled(FakeTensor(int_matrix()), __gt_dims__=("K",))
-    assert dl.describe(wrong, dims="IJ").dims == ("I", "J")
-    with pytest.raises(dl.DimsError, match="dims"):
-        dl.describe(Labelled(FakeTensor(int_matrix()), __gt_dims__=5))
-
-
-def test_the_halo_is_the_origin_only_if_the_object_has_none() -> None:
-    field = dl.zeros((6, 6), halo=(1, 1), origin=(2, 2))
-    interface = field.__gt_data_interface__
-    both = Labelled(FakeTensor(np.zeros((6, 6))), __gt_origin__=(2, 2), __gt_data_interface__=interface)
-    made = dl.from_dlpack(both)
-    assert (made.origin, made.halo) == ((2, 2), ((1, 1), (1, 1)))
-    halo = Labelled(FakeTensor(np.zeros((6, 6))), __gt_data_interface__=interface)
-    assert dl.get_origin(halo) == (1, 1)
-    found = dl.describe(halo)
-    assert (found.origin, found.halo, dl.get_origin(found)) == ((1, 1), ((1, 1), (1, 1)), (1, 1))
-    differing = Labelled(FakeTensor(np.zeros((6, 6))), __gt_origin__=(2, 2), default_origin=(1, 1))
-    with pytest.raises(dl.LayoutError, match="default_origin"):
-        dl.describe(differing)
-
-
-def test_wrong_labels_are_named() -> None:
-    interface = {None: {"shape": (2, 3), "typestr": "<i4", "data": (4096, False)}}
-    for labels, error, named in (
-        ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: 3 is not a sequence of labels"),
-        ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
-        ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'no' is not a sequence of integers"),
-        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'no\' is not a sequence'),
-        ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: \(5, 5\) at axis 0"),
-        ({"dims": iter(int, 1)}, dl.DimsError, "__gt_data_interface__: more than 64 labels"),
-    ):
-        inside = {key: value for key, value in labels.items() if key in ("halo", "dims")}
-        outside = {key: value for key, value in labels.items() if key not in inside}
-        stated = {"__gt_data_interface__": {None: {**interface[None], **inside}}} if inside else outside
-        with pytest.raises(error, match=named):
-            dl.describe(Labelled(FakeTensor(int_matrix()), **stated))
 
 
 @pytest.mark.parametrize("device", [None, 5, (1,), "cpu"])
@@ -379,3 +224,47 @@ def test_a_device_that_is_no_pair_is_named(device: Any) -> None:
     producer.__dict__["__dlpack_device__"] = lambda: device
     with pytest.raises(dl.ExchangeError, match="__dlpack_device__"):
         dl.describe(producer)
+
+
+# Devices
+
+
+@pytest.mark.parametrize("device", [(3, 0), (13, 0)])
+def test_memory_that_the_host_can_read_is_owned(device: tuple[int, int]) -> None:
+    """Pinned and managed memory is imported without a driver."""
+    fake = FakeTensor(int_matrix(), device=device)
+    field = dl.from_dlpack(Producer(fake, device))
+    assert (field.__dlpack_device__(), field.to_numpy().tolist()) == (device, ROWS)
+    assert field.to_device("cpu").ptr == field.ptr
+    del field
+    assert fake.settled()
+
+
+# OpenCL, Vulkan, Metal, VPI, ROCm, one of an extension, oneAPI, WebGPU, Hexagon, MAIA, Trainium.
+FOREIGN = [(4, 0), (7, 0), (8, 0), (9, 0), (10, 1), (12, 0), (14, 0), (15, 0), (16, 0), (17, 0), (18, 0)]
+
+
+@pytest.mark.parametrize("device", FOREIGN)
+@pytest.mark.parametrize(
+    "take", [dl.from_dlpack, lambda obj: dl.from_dlpack(obj, copy=True), dl.as_numpy, dl.from_array]
+)
+def test_memory_that_cannot_be_owned_is_refused_before_the_export(take: Any, device: tuple[int, int]) -> None:
+    producer = Producer(FakeTensor(int_matrix(), device=device), device)
+    name = str(dl.describe(producer).device)
+    producer.calls.clear()
+    with pytest.raises(dl.DeviceError, match=f"the memory is on {name}, .* copy it to the host first"):
+        take(producer)
+    assert not producer.calls
+
+
+def test_a_producer_gets_dl_device_for_a_copy_to_the_host() -> None:
+    producer = Producer(FakeTensor(int_matrix()), (8, 0))
+    assert values(dl.from_dlpack(producer, device="cpu")) == ROWS
+    assert [call["dl_device"] for call in producer.calls] == [(1, 0)]
+
+
+def test_no_producer_gets_dl_device_for_a_device_without_support() -> None:
+    producer = Producer(FakeTensor(int_matrix()))
+    with pytest.raises(dl.DeviceError, match="metal:0"):
+        dl.from_dlpack(producer, device="metal:0")
+    assert not producer.calls

@@ -1,15 +1,15 @@
-"""`Tensor.__dlpack__`: both ABIs, field by field, and all four of its arguments."""
+"""Structs of `Tensor.__dlpack__` and of the exchange table, field by field, and the arguments of `__dlpack__`."""
 
 import ctypes
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import dlfield as dl
-import oracle
-from catalog import CODES, CPU_PRESETS, SUBBYTE_CODES, dtype_named
+from catalog import CODES, SUBBYTE_CODES, dtype_named
 from dlpack_structs import (
     IS_COPIED,
     LEGACY,
@@ -26,13 +26,40 @@ from dlpack_structs import (
     take,
     versioned,
 )
+from exchange_api import borrow, export
 
 
-def exported(field: dl.Tensor, **keywords: Any) -> tuple[DLTensor, int, object]:
-    """The DLTensor, flags and capsule of a versioned export."""
+class Exported(NamedTuple):
+    """A struct, its flags, if it has any, and what keeps it alive."""
+
+    tensor: DLTensor
+    flags: int | None
+    keeper: object
+
+
+def versioned_of(field: dl.Tensor, **keywords: Any) -> Exported:
     capsule = field.__dlpack__(max_version=(1, 3), **keywords)
     managed = versioned(capsule)
-    return managed.dl_tensor, managed.flags, capsule
+    return Exported(managed.dl_tensor, managed.flags, capsule)
+
+
+def legacy_of(field: dl.Tensor, **keywords: Any) -> Exported:
+    capsule = field.__dlpack__(**keywords)
+    return Exported(legacy(capsule).dl_tensor, None, capsule)
+
+
+def exported(field: dl.Tensor) -> Exported:
+    managed = export(field)
+    assert (managed.version.major, managed.version.minor) == (1, 3)
+    return Exported(managed.dl_tensor, managed.flags, managed)
+
+
+EXPORTS: dict[str, Callable[[dl.Tensor], Exported]] = {
+    "versioned capsule": versioned_of,
+    "legacy capsule": legacy_of,
+    "exchange table": exported,
+    "exchange table, borrowed": lambda field: Exported(borrow(field), None, field),
+}
 
 
 @pytest.fixture
@@ -43,13 +70,85 @@ def field() -> dl.Tensor:
     return made
 
 
+@pytest.mark.parametrize("name", EXPORTS)
+def test_every_field_of_the_struct(name: str, field: dl.Tensor) -> None:
+    whole = dl.zeros((3, 4, 5), "i2", backend="gtmc", halo=(1, 1, 1))
+    for part, code in ((field, (2, 32, 1)), (whole[1:, ::2], (0, 16, 1)), (whole[::-1, :, ::-2], (0, 16, 1))):
+        tensor, flags, _keeper = EXPORTS[name](part)
+        assert (tensor.data, tensor.byte_offset) == (part.ptr, 0), "some consumers drop the offset"
+        assert (tensor.device.device_type, tensor.device.device_id) == (1, 0) == part.__dlpack_device__()
+        assert (tensor.ndim, shape_of(tensor)) == (part.ndim, part.shape)
+        assert strides_of(tensor) == tuple(step // part.itemsize for step in part.strides)
+        assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == code
+        assert flags in (None, 0)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_codes_of_dtypes(name: str) -> None:
+    """Who has no flags can't say that elements take a byte each, and a consumer would read them packed."""
+    for dtype, code in CODES.items():
+        field = dl.zeros((2, 3), dtype_named(dtype))
+        if dtype in SUBBYTE_CODES and name in ("legacy capsule", "exchange table, borrowed"):
+            with pytest.raises(BufferError, match=dtype):
+                EXPORTS[name](field)
+            continue
+        tensor, flags, _keeper = EXPORTS[name](field)
+        assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (*code, 1)
+        assert flags in (None, SUBBYTE_PADDED if dtype in SUBBYTE_CODES else 0)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_scalars_and_empties(name: str) -> None:
+    """A scalar has neither shape nor strides; who has no elements has no address, but strides."""
+    scalar = dl.full((), 2.5)
+    tensor, _flags, _keeper = EXPORTS[name](scalar)
+    assert (tensor.ndim, bool(tensor.shape), bool(tensor.strides)) == (0, False, False)
+    assert bytes_at(tensor, 8) == np.float64(2.5).tobytes()
+    for empty in (dl.zeros(0), dl.zeros((3, 0, 2)), dl.zeros((4, 4))[2:2]):
+        tensor, _flags, _keeper = EXPORTS[name](empty)
+        assert (tensor.data, shape_of(tensor), bool(tensor.strides)) == (None, empty.shape, True)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_only_a_versioned_capsule_can_say_read_only(name: str, field: dl.Tensor) -> None:
+    """Consumers of the table ignore its flag; those that respect it get a BufferError and may call `__dlpack__`."""
+    if name == "versioned capsule":
+        assert EXPORTS[name](field.as_readonly()).flags == READ_ONLY
+        return
+    with pytest.raises(dl.ExchangeError, match="read-only; "):
+        EXPORTS[name](field.as_readonly())
+
+
+@pytest.mark.parametrize("name", list(EXPORTS)[:3])
+def test_memory_outlives_the_tensor_until_the_deleter_runs_on_any_thread(name: str) -> None:
+    field = dl.full((1000,), 1.5)
+    managed = export(field) if name == "exchange table" else take(EXPORTS[name](field).keeper)
+    del field
+    others = [dl.zeros((1000,)) for _ in range(8)]
+    assert bytes_at(managed.dl_tensor, 8000) == np.full(1000, 1.5).tobytes()
+    assert shape_of(managed.dl_tensor) == (1000,)
+    assert all(other.ptr != managed.dl_tensor.data for other in others)
+    thread = threading.Thread(target=release, args=(managed,))
+    thread.start()
+    thread.join()
+
+
+def test_each_call_makes_a_struct_of_its_own(field: dl.Tensor) -> None:
+    capsules = [field.__dlpack__(max_version=(1, 3)) for _ in range(4)]
+    managed = [versioned(capsule) for capsule in capsules]
+    assert len({ctypes.addressof(struct) for struct in managed}) == 4
+    assert len({ctypes.addressof(struct.dl_tensor.shape.contents) for struct in managed}) == 4
+    assert {struct.dl_tensor.data for struct in managed} == {field.ptr}
+
+
+# Arguments of `__dlpack__`
+
+
 @pytest.mark.parametrize("max_version", [None, (0, 0), (0, 8)])
 def test_old_consumers_get_a_legacy_capsule(field: dl.Tensor, max_version: tuple[int, int] | None) -> None:
-    capsule = field.__dlpack__(max_version=max_version)
-    assert capsule_name(capsule) == LEGACY
-    tensor = legacy(capsule).dl_tensor
-    assert (tensor.data, shape_of(tensor), strides_of(tensor)) == (field.ptr, (3, 4), (16, 1))
-    assert capsule_name(field.__dlpack__()) == LEGACY
+    assert capsule_name(field.__dlpack__(max_version=max_version)) == LEGACY
+    with pytest.raises(dl.ExchangeError, match="max_version"):
+        field.as_readonly().__dlpack__(max_version=max_version)
 
 
 @pytest.mark.parametrize("max_version", [(1, 0), (1, 1), (1, 3), (1, 99), (2, 0)])
@@ -62,118 +161,34 @@ def test_new_consumers_get_a_capsule_stamped_with_our_version(field: dl.Tensor, 
     assert managed.deleter
 
 
-@pytest.mark.parametrize("preset", CPU_PRESETS)
-@pytest.mark.parametrize("max_version", [None, (1, 3)])
-def test_every_field_of_the_struct(preset: str, max_version: tuple[int, int] | None) -> None:
-    field = dl.zeros((3, 4, 5), "i2", backend=preset, halo=(1, 1, 1))[1:, ::2]
-    capsule = field.__dlpack__(max_version=max_version)
-    tensor = (versioned(capsule) if max_version else legacy(capsule)).dl_tensor
-    assert tensor.data == field.ptr
-    assert tensor.byte_offset == 0, "some consumers drop it"
-    assert (tensor.device.device_type, tensor.device.device_id) == (1, 0) == field.__dlpack_device__()
-    assert tensor.ndim == 3
-    assert shape_of(tensor) == field.shape
-    assert strides_of(tensor) == tuple(step // 2 for step in field.strides)
-    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (0, 16, 1)
-
-
-@pytest.mark.parametrize("name", CODES)
-def test_dtype_codes(name: str) -> None:
-    tensor, flags, _capsule = exported(dl.zeros((2, 3), dtype_named(name)))
-    assert (tensor.dtype.code, tensor.dtype.bits) == CODES[name]
-    assert tensor.dtype.lanes == 1
-    assert flags == (SUBBYTE_PADDED if name in SUBBYTE_CODES else 0)
-
-
-@pytest.mark.parametrize("max_version", [None, (1, 3)])
-def test_scalar_has_neither_shape_nor_strides(max_version: tuple[int, int] | None) -> None:
-    field = dl.full((), 2.5)
-    capsule = field.__dlpack__(max_version=max_version)
-    tensor = (versioned(capsule) if max_version else legacy(capsule)).dl_tensor
-    assert tensor.ndim == 0
-    assert not tensor.shape
-    assert not tensor.strides
-    assert bytes_at(tensor, 8) == np.float64(2.5).tobytes()
-
-
-@pytest.mark.parametrize("shape", [(0,), (3, 0, 2)])
-def test_empty_tensor_has_null_data_and_real_strides(shape: tuple[int, ...]) -> None:
-    tensor, _flags, _capsule = exported(dl.zeros(shape))
-    assert tensor.data is None
-    assert shape_of(tensor) == shape
-    assert tensor.strides
-
-
-def test_empty_slice_has_null_data() -> None:
-    tensor, _flags, _capsule = exported(dl.zeros((4, 4))[2:2])
-    assert tensor.data is None
-    assert shape_of(tensor) == (0, 4)
-
-
-def test_negative_strides_point_at_element_zero() -> None:
-    field = dl.from_array(np.arange(6.0))[::-2]
-    tensor, _flags, _capsule = exported(field)
-    assert strides_of(tensor) == (-2,)
-    assert bytes_at(tensor, 8) == np.float64(5).tobytes()
-
-
-def test_each_call_makes_a_struct_of_its_own(field: dl.Tensor) -> None:
-    capsules = [field.__dlpack__(max_version=(1, 3)) for _ in range(4)]
-    managed = [versioned(capsule) for capsule in capsules]
-    assert len({ctypes.addressof(struct) for struct in managed}) == 4
-    assert len({ctypes.addressof(struct.dl_tensor.shape.contents) for struct in managed}) == 4
-    assert {struct.dl_tensor.data for struct in managed} == {field.ptr}
-
-
-@pytest.mark.parametrize("copy", [None, False])
-def test_readonly_is_flagged_and_never_legacy(field: dl.Tensor, copy: bool | None) -> None:
-    readonly = field.as_readonly()
-    _tensor, flags, _capsule = exported(readonly, copy=copy)
-    assert flags == READ_ONLY
-    with pytest.raises(BufferError, match=r"(?i)read.?only"):
-        readonly.__dlpack__(copy=copy)
-    with pytest.raises(dl.ExchangeError, match="max_version"):
-        readonly.__dlpack__(max_version=(0, 8), copy=copy)
-
-
-def test_readonly_may_be_copied_for_a_legacy_consumer(field: dl.Tensor) -> None:
-    tensor = legacy(capsule := field.as_readonly().__dlpack__(copy=True)).dl_tensor
-    assert capsule_name(capsule) == LEGACY
-    assert tensor.data != field.ptr
-    assert bytes_at(tensor, 16) == np.arange(4, dtype="f4").tobytes()
+@pytest.mark.parametrize("make", [versioned_of, legacy_of])
+def test_copies_are_independent_flagged_and_keep_strides(make: Callable[..., Exported], field: dl.Tensor) -> None:
+    for part in (field, field.as_readonly()):
+        tensor, flags, _keeper = make(part, copy=True)
+        assert flags in (None, IS_COPIED)
+        assert tensor.data != field.ptr
+        assert strides_of(tensor) == (16, 1)
+        before = field.copy()
+        field[...] = -1
+        assert bytes_at(tensor, 16) == np.arange(4, dtype="f4").tobytes()
+        field[...] = before
+    tensor, flags, _keeper = make(field, copy=False)
+    assert (tensor.data, flags or 0) == (field.ptr, 0)
+    assert versioned_of(field.as_readonly(), copy=False).flags == READ_ONLY
+    with pytest.raises(BufferError, match="read-only"):
+        legacy_of(field.as_readonly(), copy=False)
 
 
 @pytest.mark.parametrize("name", SUBBYTE_CODES)
-def test_padded_subbyte_is_never_legacy(name: str) -> None:
-    """A legacy capsule can't say that elements take a byte each, and its consumer would read them packed."""
+def test_copies_of_subbyte_elements_are_padded(name: str) -> None:
     field = dl.zeros((2, 3), dtype_named(name))
-    for copy in (None, False):
-        with pytest.raises(BufferError, match=name):
-            field.__dlpack__(copy=copy)
-
-
-def test_copy_is_independent_flagged_and_keeps_strides(field: dl.Tensor) -> None:
-    tensor, flags, _capsule = exported(field, copy=True)
-    assert flags == IS_COPIED
-    assert tensor.data != field.ptr
-    assert strides_of(tensor) == (16, 1)
-    field[...] = -1
-    assert bytes_at(tensor, 16) == np.arange(4, dtype="f4").tobytes()
-
-
-def test_copy_of_readonly_is_writable_and_of_subbyte_padded(field: dl.Tensor) -> None:
-    assert exported(field.as_readonly(), copy=True)[1] == IS_COPIED
-    assert exported(dl.zeros(3, dtype_named("int4")), copy=True)[1] == IS_COPIED | SUBBYTE_PADDED
-
-
-@pytest.mark.parametrize("copy", [None, False])
-def test_without_copy_the_memory_is_shared(field: dl.Tensor, copy: bool | None) -> None:
-    tensor, flags, _capsule = exported(field, copy=copy)
-    assert (tensor.data, flags) == (field.ptr, 0)
+    assert versioned_of(field, copy=True).flags == IS_COPIED | SUBBYTE_PADDED
+    with pytest.raises(BufferError, match=name):
+        legacy_of(field, copy=False)
 
 
 def test_dl_device_of_ours_is_obeyed(field: dl.Tensor) -> None:
-    tensor, _flags, _capsule = exported(field, dl_device=(1, 0))
+    tensor, _flags, _capsule = versioned_of(field, dl_device=(1, 0))
     assert tensor.data == field.ptr
 
 
@@ -217,20 +232,6 @@ def test_arguments_are_keywords_only(field: dl.Tensor) -> None:
         field.__dlpack__(None)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("max_version", [None, (1, 3)])
-def test_memory_outlives_the_tensor_until_the_deleter(max_version: tuple[int, int] | None) -> None:
-    field = dl.full((1000,), 1.5)
-    managed = take(field.__dlpack__(max_version=max_version))
-    del field
-    others = [dl.zeros((1000,)) for _ in range(8)]
-    assert bytes_at(managed.dl_tensor, 8000) == np.full(1000, 1.5).tobytes()
-    assert shape_of(managed.dl_tensor) == (1000,)
-    assert all(other.ptr != managed.dl_tensor.data for other in others)
-    thread = threading.Thread(target=release, args=(managed,))
-    thread.start()
-    thread.join()
-
-
 def test_used_capsule_leaves_the_tensor_to_its_consumer(field: dl.Tensor) -> None:
     """Destroying a consumed capsule does nothing: the struct is read, and deleted, afterwards."""
     capsule = field.__dlpack__(max_version=(1, 3))
@@ -240,13 +241,3 @@ def test_used_capsule_leaves_the_tensor_to_its_consumer(field: dl.Tensor) -> Non
     assert managed.dl_tensor.data == field.ptr
     release(managed)
     assert field.to_numpy().sum() == 66
-
-
-def test_numpy_reads_every_layout() -> None:
-    for preset in CPU_PRESETS:
-        field = dl.zeros((3, 4, 5), backend=preset, dims="JKI", halo=(1, 1, 1))
-        array = np.from_dlpack(field)
-        assert array.ctypes.data == field.ptr
-        assert array.strides == field.strides
-        np.asarray(field)[...] = np.arange(60.0).reshape(3, 4, 5)
-        assert [field[index] for index in oracle.indices(field.shape)] == list(range(60))

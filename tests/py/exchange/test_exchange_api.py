@@ -2,7 +2,6 @@
 
 import ctypes
 import re
-import threading
 from ctypes import POINTER, byref, c_void_p
 from typing import Any
 
@@ -10,23 +9,18 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import CODES, SUBBYTE_CODES, dtype_named
+from catalog import CODES
 from dlpack_structs import (
-    READ_ONLY,
-    SUBBYTE_PADDED,
     DLDataType,
     DLDevice,
     DLManagedTensorVersioned,
     DLTensor,
     ExchangeAPI,
-    bytes_at,
     capsule_pointer,
     release,
     shape_of,
-    strides_of,
 )
-from exchange_api import ALLOCATE, FROM_OBJECT, SENTINEL, SET_ERROR, TO_OBJECT, WORK_STREAM, adopt, api, borrow, export
-from fakes import FakeTensor, int_matrix
+from exchange_api import ALLOCATE, FROM_OBJECT, SENTINEL, SET_ERROR, WORK_STREAM, adopt, api, borrow
 
 
 class Allocation:
@@ -77,48 +71,12 @@ def test_table_is_one_for_the_process() -> None:
     assert addresses == {capsule_pointer(dl.zeros(2).__dlpack_c_exchange_api__, name)}
 
 
-def test_export_fills_every_field(field: dl.Tensor) -> None:
-    managed = export(field)
-    tensor = managed.dl_tensor
-    assert (managed.version.major, managed.version.minor, managed.flags) == (1, 3, 0)
-    assert (tensor.data, tensor.byte_offset) == (field.ptr, 0)
-    assert shape_of(tensor) == (3, 4)
-    assert strides_of(tensor) == (1, 16)
-    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (2, 32, 1)
-    assert (tensor.device.device_type, tensor.device.device_id) == (1, 0)
-    release(managed)
-
-
-@pytest.mark.parametrize("name", CODES)
-def test_export_knows_every_dtype(name: str) -> None:
-    managed = export(dl.zeros(3, dtype_named(name)))
-    assert (managed.dl_tensor.dtype.code, managed.dl_tensor.dtype.bits) == CODES[name]
-    assert managed.flags == (SUBBYTE_PADDED if name in SUBBYTE_CODES else 0)
-    release(managed)
-
-
 def test_readonly_memory_is_not_exported(field: dl.Tensor) -> None:
     """Consumers of the table ignore its flag; those that respect it get a BufferError and may call `__dlpack__`."""
     out = c_void_p(SENTINEL)
     with pytest.raises(dl.ExchangeError, match=r"read-only; .*obj\.copy\(\), .*__dlpack__\(max_version=\(1, 0\)\)"):
         FROM_OBJECT(api().managed_tensor_from_py_object_no_sync)(field.as_readonly(), byref(out))
     assert out.value is None
-
-
-def test_export_outlives_the_tensor_and_is_deleted_on_any_thread() -> None:
-    managed = export(dl.full((500,), 2.5))
-    assert bytes_at(managed.dl_tensor, 4000) == np.full(500, 2.5).tobytes()
-    thread = threading.Thread(target=release, args=(managed,))
-    thread.start()
-    thread.join()
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0)])
-def test_export_of_scalars_and_empties(shape: tuple[int, ...]) -> None:
-    managed = export(dl.zeros(shape))
-    assert (managed.dl_tensor.data is None) == (0 in shape)
-    assert bool(managed.dl_tensor.strides) == bool(shape)
-    release(managed)
 
 
 @pytest.mark.parametrize("value", [np.zeros(3), 3, None])
@@ -129,31 +87,6 @@ def test_export_of_another_type_is_an_error(value: object) -> None:
     assert out.value is None
     with pytest.raises((TypeError, BufferError)):
         borrow(value)
-
-
-def test_borrowed_tensor_has_every_field(field: dl.Tensor) -> None:
-    tensor = borrow(field)
-    assert (tensor.data, tensor.byte_offset) == (field.ptr, 0)
-    assert (shape_of(tensor), strides_of(tensor)) == ((3, 4), (1, 16))
-    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (2, 32, 1)
-    assert (tensor.device.device_type, tensor.device.device_id) == (1, 0)
-
-
-def test_borrowed_scalars_and_empties() -> None:
-    scalar, empty = dl.full((), 1.5), dl.zeros((2, 0))
-    tensor = borrow(scalar)
-    assert (tensor.ndim, bool(tensor.strides)) == (0, False)
-    assert bytes_at(tensor, 8) == np.float64(1.5).tobytes()
-    tensor = borrow(empty)
-    assert (tensor.data, shape_of(tensor), bool(tensor.strides)) == (None, (2, 0), True)
-
-
-def test_readonly_memory_is_not_borrowed_without_flags(field: dl.Tensor) -> None:
-    """A DLTensor has no flags: like a legacy capsule, it can't say read-only or padded."""
-    with pytest.raises(dl.ExchangeError, match=r"read-only; .*obj\.copy\(\)"):
-        borrow(field.as_readonly())
-    with pytest.raises(BufferError, match="int4"):
-        borrow(dl.zeros(3, dtype_named("int4")))
 
 
 def test_work_stream_of_the_host_is_null() -> None:
@@ -211,46 +144,3 @@ def test_allocator_sets_its_error_exactly_when_it_fails(keywords: dict[str, Any]
     assert context == SENTINEL
     assert kind.isidentifier()
     assert re.search(named, message)
-
-
-def test_import_makes_a_tensor_on_the_same_memory(field: dl.Tensor) -> None:
-    made = adopt(ctypes.addressof(export(field)))
-    assert isinstance(made, dl.Tensor)
-    assert (made.ptr, made.shape, made.strides, made.dtype) == (field.ptr, field.shape, field.strides, field.dtype)
-    assert not made.readonly
-    assert adopt(FakeTensor(int_matrix(), flags=READ_ONLY).address).readonly
-
-
-def test_import_steals_and_releases_once() -> None:
-    fake = FakeTensor(int_matrix())
-    made = adopt(fake.address)
-    assert made.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
-    view = made[1:]
-    del made
-    assert fake.deleted == 0
-    del view
-    assert fake.deleted == 1
-
-
-@pytest.mark.parametrize(
-    "keywords",
-    [
-        {"version": (2, 0)},
-        {"dtype": (99, 32, 1)},
-        {"dtype": (0, 32, 2)},
-        {"dtype": (3, 64, 1)},
-        {"shape": (2, -3)},
-        {"null_data": True},
-        {"null_shape": True},
-        {"device": (99, 0)},
-        {"ndim": -1},
-    ],
-)
-def test_import_releases_what_it_refuses(keywords: dict[str, Any]) -> None:
-    """A failed call also takes ownership of the tensor: its deleter has run once."""
-    fake = FakeTensor(int_matrix(), **keywords)
-    out = c_void_p(SENTINEL)
-    with pytest.raises((BufferError, ValueError, TypeError, RuntimeError)):
-        TO_OBJECT(api().managed_tensor_to_py_object_no_sync)(fake.address, byref(out))
-    assert fake.deleted == 1
-    assert out.value is None

@@ -6,42 +6,13 @@ from typing import Any
 import pytest
 
 import dlfield as dl
-from catalog import dtype_named
+from catalog import READERS, dtype_named
 from dlpack_structs import READ_ONLY, capsule_pointer
 from fakes import FakeTensor, Producer, exchange_type, int_matrix
 
 ROWS = [[0, 1, 2], [3, 4, 5]]
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_exchange_api_is_read(read: Callable[..., Any]) -> None:
-    fake = FakeTensor(int_matrix(), version=(1, 3))
-    kind = exchange_type(fake)
-    found = read(kind())
-    assert (found.ptr, found.shape, found.strides) == (fake.data.ctypes.data, (2, 3), (12, 4))
-    assert kind.handed_out == 1
-    if isinstance(found, dl.Descriptor):
-        assert found.protocol == "dlpack-c"
-    else:
-        assert found.to_numpy().tolist() == ROWS
-        del found
-        assert fake.deleted == 1
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_readonly_is_read_through_the_exchange_api(read: Callable[..., Any]) -> None:
-    assert read(exchange_type(FakeTensor(int_matrix(), flags=READ_ONLY))()).readonly
-
-
-def test_exchange_api_error_is_the_callers() -> None:
-    error = RuntimeError("mine")
-    with pytest.raises(RuntimeError) as caught:
-        dl.from_dlpack(exchange_type(None, error=error)())
-    assert caught.value is error
-
-
-@pytest.mark.parametrize("read", READERS)
 def test_a_table_that_fails_without_an_exception_is_named(read: Callable[..., Any]) -> None:
     kind = exchange_type(None, silent=True)
 
@@ -65,7 +36,6 @@ def test_cuda_cores_view_of_bfloat16_is_an_error_that_names_it() -> None:
             read(view)
 
 
-@pytest.mark.parametrize("read", READERS)
 def test_a_table_that_raises_a_buffer_error_is_followed_by_dlpack(read: Callable[..., Any]) -> None:
     """dlfield's own table refuses read-only memory so: consumers of `__dlpack__` respect its read-only flag."""
 
@@ -104,16 +74,6 @@ def test_exchange_api_of_a_foreign_major_alone_moves_on_to_dlpack() -> None:
         pass
 
     assert dl.from_dlpack(Both(FakeTensor(int_matrix()))).to_numpy().tolist() == ROWS
-
-
-@pytest.mark.parametrize(
-    "keywords", [{"dtype": (99, 32, 1)}, {"dtype": (0, 32, 2)}, {"shape": (2, -3)}, {"version": (2, 0)}]
-)
-def test_exchange_api_defects_are_released(keywords: dict[str, Any]) -> None:
-    fake = FakeTensor(int_matrix(), **keywords)
-    with pytest.raises(dl.Error):
-        dl.from_dlpack(exchange_type(fake)())
-    assert fake.deleted == 1
 
 
 def test_exchange_attribute_that_is_no_capsule() -> None:

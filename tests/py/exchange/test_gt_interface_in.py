@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from catalog import READERS
 from fakes import FakeTensor, Producer, int_matrix
-from fakes_interfaces import MISSING, NOWHERE, Exposing, Raising, device_interface, double_matrix, interface_of
+from fakes_interfaces import MISSING, NOWHERE, Exposing, device_interface, double_matrix, interface_of
 from oracle import values
 
-READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 NAMES = ["__gt_data_interface__", "__gt_interface__"]
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
@@ -44,7 +44,6 @@ SPELLINGS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("read", READERS)
 def test_every_spelling(read: Callable[..., Any], name: str, spelling: str) -> None:
     found = read(offering(SPELLINGS[spelling](), name))
     assert (found.ptr, values(found), found.device, found.readonly) == (MATRIX.ctypes.data, ROWS, "cpu", False)
@@ -187,20 +186,6 @@ def test_our_own_interface_is_read() -> None:
     found = dl.describe(proxy)
     for name in ("ptr", "shape", "strides", "dtype", "dims", "origin", "halo", "layout"):
         assert getattr(found, name) == getattr(field, name), name
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_producers_exception_is_the_callers(name: str) -> None:
-    error = RuntimeError("mine")
-
-    def fail() -> None:
-        raise error
-
-    for producer in (Raising(name, error), offering(fail, name), offering({None: fail}, name)):
-        for read in READERS:
-            with pytest.raises(RuntimeError) as caught:
-                read(producer)
-            assert caught.value is error
 
 
 def test_a_buffer_may_be_bytes() -> None:

@@ -12,21 +12,24 @@ import pytest
 import dlfield as dl
 from calls import array
 from fakes_interfaces import Hooked
+from matrix import ENTRANCES
 
+# Without stencils, which run the hooks when they are entered.
+ENTERED: dict[str, Callable[[Any], Any]] = {
+    name: lambda obj, row=row: row.enter(obj, array())  # type: ignore[misc]
+    for name, row in ENTRANCES.items()
+    if name != "bind"
+}
 SHARING: dict[str, Callable[[Any], Any]] = {
-    "describe": dl.describe,
-    "from_dlpack": dl.from_dlpack,
-    "as_numpy": dl.as_numpy,
+    **{name: enter for name, enter in ENTERED.items() if ENTRANCES[name].shares},
     "a view": lambda obj: dl.from_dlpack(obj)[1:],
     "a memoryview": lambda obj: memoryview(dl.from_dlpack(obj)),
     "another's tensor": lambda obj: np.from_dlpack(dl.from_dlpack(obj)),
 }
 
 COPY: dict[str, Callable[[Any], Any]] = {
-    "from_array": dl.from_array,
-    "from_dlpack": lambda obj: dl.from_dlpack(obj, copy=True),
+    **{name: enter for name, enter in ENTERED.items() if not ENTRANCES[name].shares},
     "as_numpy": lambda obj: dl.as_numpy(obj, copy=True),
-    "assignment": lambda obj: dl.zeros((3, 4), "float64").__setitem__(..., obj),
     "an operand": lambda obj: dl.ones((3, 4)) + obj,
     "an operand of a ufunc": lambda obj: np.subtract(obj, dl.ones((3, 4))),
     "assignment at positions": lambda obj: dl.zeros((5, 4), "float64").__setitem__(([0, 2, 4],), obj),

@@ -1,4 +1,4 @@
-"""Lifetimes of memory imported by an interface, a buffer or a wrapper: no leaks, and cycles are collected."""
+"""Lifetimes of imported memory beyond a single use: no leaks, cycles are collected, descriptions of descriptions."""
 
 import gc
 import threading
@@ -13,41 +13,22 @@ import pytest
 import dlfield as dl
 from fakes_interfaces import Arrays, Exposing, FakeBuffer, cuda, double_matrix, host, interface_of
 from leak_checks import Growth, grown
+from matrix import PRODUCERS
 from oracle import values
 
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 
-def gt() -> Exposing:
-    array = double_matrix()
-    return Exposing(
-        __gt_data_interface__={None: lambda: {**interface_of(array), "dims": ("K", "I"), "halo": ((1, 0), (0, 1))}}
-    )
-
-
-def held() -> Exposing:
+def buffered() -> Exposing:
     data = bytearray(double_matrix().tobytes())
     return Exposing(__array_interface__=interface_of(double_matrix(), data=data, strides=None))
 
 
-def array() -> Arrays:
-    kept = double_matrix()
-    return Arrays(lambda: kept)
-
-
-def wrapped() -> Any:
-    xarray = pytest.importorskip("xarray")
-    return xarray.DataArray(double_matrix(), dims=("x", "y"))
-
-
-PRODUCERS: dict[str, Callable[[], Any]] = {
-    "array interface": lambda: host(double_matrix()),
-    "array interface of a buffer": held,
-    "data interface": gt,
-    "buffer": lambda: FakeBuffer(double_matrix()),
-    "bytearray": lambda: bytearray(double_matrix().tobytes()),
-    "__array__": array,
-    "DataArray": wrapped,
+# Those whose objects can be read again and again, and one whose interface has a buffer in place of an address.
+READ_OFTEN = ("numpy", "gt", "array-interface", "array-struct", "buffer", "buffer of C", "array", "xarray")
+MAKERS: dict[str, Callable[[], Any]] = {
+    **{name: lambda name=name: PRODUCERS[name].show(double_matrix()) for name in READ_OFTEN},  # type: ignore[misc]
+    "array-interface of a buffer": buffered,
 }
 USES: dict[str, Callable[[Any], object]] = {
     "describe": dl.describe,
@@ -72,7 +53,7 @@ def pairs() -> dict[str, Callable[[], object]]:
 
         return run
 
-    return {f"{name}, {use}": using(USES[use], make()) for name, make in PRODUCERS.items() for use in USES}
+    return {f"{name}, {use}": using(USES[use], make()) for name, make in MAKERS.items() for use in USES}
 
 
 ROUNDS = 300
@@ -83,16 +64,17 @@ def growth() -> dict[str, Growth]:
     return grown("test_interface_lifetime", "pairs", ROUNDS)
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("name", PRODUCERS)
-def test_no_use_of_a_producer_leaks(name: str, use: str) -> None:
-    found = growth()[f"{name}, {use}"]
-    found.assert_none_in(ROUNDS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_use_of_a_producer_leaks(name: str) -> None:
+    for use in USES:
+        growth()[f"{name}, {use}"].assert_none_in(ROUNDS)
 
 
-@pytest.mark.parametrize("name", ["array interface", "array interface of a buffer", "data interface", "__array__"])
-def test_an_object_may_hold_its_own_description(name: str) -> None:
-    producer = PRODUCERS[name]()
+@pytest.mark.parametrize(
+    "make", [lambda: host(double_matrix()), buffered, MAKERS["gt"], MAKERS["array-struct"], MAKERS["array"], cuda]
+)
+def test_an_object_may_hold_its_own_description(make: Callable[[], Any]) -> None:
+    producer = make()
     producer.described = dl.describe(producer)
     gone = weakref.ref(producer)
     del producer
@@ -100,35 +82,16 @@ def test_an_object_may_hold_its_own_description(name: str) -> None:
     assert gone() is None
 
 
-def test_an_object_on_a_gpu_may_hold_its_own_description() -> None:
-    producer = cuda()
-    producer.__dict__["described"] = dl.describe(producer)
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_tensor_of_a_description_keeps_what_the_description_kept(name: str) -> None:
+    """An interface's dictionary has only an address; the object keeps the memory alive."""
+    producer = MAKERS[name]()
+    field = dl.from_dlpack(dl.describe(producer))
     gone = weakref.ref(producer)
     del producer
     gc.collect()
-    assert gone() is None
-
-
-@pytest.mark.parametrize("name", PRODUCERS)
-def test_a_tensor_outlives_everything_else(name: str) -> None:
-    field = dl.from_dlpack(PRODUCERS[name]())
-    view = np.asarray(field)
-    del field
-    gc.collect()
-    assert view.ravel().view("f8").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-
-
-@pytest.mark.parametrize("name", PRODUCERS)
-def test_a_tensor_of_a_description_keeps_what_the_description_kept(name: str) -> None:
-    """An interface's dictionary has only an address; the object keeps the memory alive."""
-    producer = PRODUCERS[name]()
-    field = dl.from_dlpack(dl.describe(producer))
-    if not isinstance(producer, bytearray):
-        gone = weakref.ref(producer)
-        del producer
-        gc.collect()
-        assert gone() is not None
-    assert field.to_numpy().ravel().view("f8").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert gone() is not None
+    assert field.tolist() == ROWS
 
 
 def test_a_description_keeps_the_replaced_array_of_a_wrapper() -> None:
@@ -158,16 +121,14 @@ def test_a_description_keeps_the_replaced_array_of_a_wrapper() -> None:
 
 
 def test_many_threads_read() -> None:
-    producers = [make() for make in PRODUCERS.values()]
+    producers = [make() for make in MAKERS.values()]
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
             for _ in range(100):
                 for producer in producers:
-                    found = dl.describe(producer)
-                    assert found.nbytes == 48
-                    assert found.ndim == 1 or values(found) == ROWS
+                    assert values(dl.describe(producer)) == ROWS
                     dl.from_dlpack(producer)
         except BaseException as error:
             failures.append(error)

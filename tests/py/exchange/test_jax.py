@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import ML_CODES, NUMPY_CODES, SUBBYTE_CODES, count_up, dtype_named
+from catalog import ML_CODES, NUMPY_CODES, SUBBYTE_CODES, dtype_named
 from dlfield import _native, frameworks
 
 
@@ -24,36 +24,6 @@ def test_ordinary_fields_are_zero_copy_in_jax(jnp: Any, shape: Any, dtype: str, 
         assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int64", "complex128"])
-@pytest.mark.usefixtures("jax")
-def test_as_jax_keeps_64_bit_dtypes(dtype: str) -> None:
-    field = dl.ones((3, 4), dtype)
-    array = dl.as_jax(field, copy=False)
-    assert str(array.dtype) == dtype
-    assert array.unsafe_buffer_pointer() == field.ptr
-
-
-def test_jax_keeps_the_memory(jnp: Any) -> None:
-    field = dl.full((1000,), 1.5, "f4")
-    array = jnp.from_dlpack(field)
-    del field
-    others = [dl.zeros((1000,), "f4") for _ in range(8)]
-    assert array.tolist() == [1.5] * 1000
-    assert not any(other[0] for other in others)
-
-
-@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack])
-def test_jax_arrays_are_readonly(jnp: Any, read: Callable[..., Any]) -> None:
-    """JAX arrays are immutable and their legacy capsules don't say so."""
-    array = jnp.arange(6, dtype="float32").reshape(2, 3)
-    found = read(array)
-    assert (found.ptr, found.shape, found.dtype) == (array.unsafe_buffer_pointer(), (2, 3), np.float32)
-    assert found.readonly
-    assert dl.from_dlpack(array).to_numpy().tolist() == array.tolist()
-    with pytest.raises(dl.ExchangeError, match=r"(?i)jax|read.?only"):
-        dl.describe(array, writable=True)
-
-
 @pytest.mark.usefixtures("torch")
 def test_jax_memory_is_never_written_by_torch(jnp: Any) -> None:
     array = jnp.ones(3)
@@ -61,37 +31,6 @@ def test_jax_memory_is_never_written_by_torch(jnp: Any) -> None:
     assert array.tolist() == [1, 1, 1]
     with pytest.raises(dl.ExchangeError, match=r"(?i)read.?only"):
         dl.as_torch(array, copy=False)
-
-
-@pytest.mark.usefixtures("jax")
-def test_as_jax_compacts_where_jax_would_raise() -> None:
-    """JAX raises on padded strides, also with copy=None."""
-    field = count_up("numpy")
-    padded = dl.from_array(field, alignment_size=64, padding="row")
-    assert padded.strides == (64, 4)
-    assert dl.as_jax(padded).tolist() == field.to_numpy().tolist()
-    with pytest.raises(dl.ExchangeError, match=r"compact.*64"):
-        dl.as_jax(padded, copy=False)
-    with pytest.raises(dl.ExchangeError, match="64"):
-        dl.as_jax(dl.zeros((5, 4), "f4")[1:], copy=False)
-    assert dl.as_jax(field[1:, ::2]).tolist() == field.to_numpy()[1:, ::2].tolist()
-
-
-@pytest.mark.usefixtures("jax")
-def test_as_jax_copies(jnp: Any) -> None:
-    field, array = dl.ones((3, 4), "f4"), jnp.ones(3)
-    copied = dl.as_jax(field, copy=True)
-    field[...] = 2
-    assert (np.asarray(copied) == 1).all()
-    assert dl.as_jax(array) is array
-    assert dl.as_jax(array, copy=True).unsafe_buffer_pointer() != array.unsafe_buffer_pointer()
-
-
-@pytest.mark.usefixtures("jax")
-def test_as_jax_of_readonly_memory() -> None:
-    field = dl.ones((3, 4), "f4").as_readonly()
-    assert dl.as_jax(field).tolist() == [[1.0] * 4] * 3
-    assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
 
 
 TAKEN_AT_ONCE = [
@@ -179,15 +118,6 @@ def test_traced_arrays_are_refused_by_jax(jax: Any, jnp: Any) -> None:
 
     jax.jit(look)(jnp.ones(3))
     assert len(caught) == 2
-
-
-def test_jax_writes_are_refused_not_lost(jnp: Any) -> None:
-    field = dl.from_dlpack(jnp.ones(3))
-    with pytest.raises(dl.ExchangeError, match=r"(?i)read.?only"):
-        field[0] = 2
-    copied = dl.from_dlpack(jnp.ones(3), copy=True)
-    copied[0] = 2
-    assert copied.to_numpy().tolist() == [2, 1, 1]
 
 
 def test_a_field_that_meets_a_traced_value_is_refused_with_what_to_write(jax: Any, jnp: Any) -> None:

@@ -1,5 +1,7 @@
 """Memory that its producer moves after an import: owners keep it, all others check the address again."""
 
+import importlib.util
+import itertools
 import pickle
 import sys
 import threading
@@ -11,10 +13,15 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_cases
+from childproc import case_outputs, run_cases
 
-# Large enough that `malloc` returns it to the system at once, so that a later read crashes.
-N = 5_000_000
+# Memory of that size is returned to the system at once, so that a later read crashes.
+N = 1_000_000
+MALLOC = """
+import ctypes
+M_MMAP_THRESHOLD = -3
+assert ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16) == 1
+"""
 
 # Ways in which a PyTorch tensor loses its memory.
 TORCH_MOVES = {
@@ -24,12 +31,13 @@ TORCH_MOVES = {
     "storage resized": "x.untyped_storage().resize_(0)",
 }
 
-TORCH_PRELUDE = f"""
+TORCH_PRELUDE = f"""{MALLOC}
 import warnings
 import numpy as np
 import torch
 import dlfield as dl
 N = {N}
+torch.set_num_threads(1)
 warnings.simplefilter("ignore")
 sig = dl.Signature(x=dl.FieldSpec("float32", "I"))
 def refused(call, *texts):
@@ -52,56 +60,47 @@ def move():
 """
 
 
-def run_torch(cases: dict[str, str]) -> None:
-    """Run each case with each way to move the memory of `x`."""
-    run_cases(
-        TORCH_PRELUDE,
-        {
-            f"{how}, {name}": MOVE.replace("{move}", move) + code
-            for how, move in TORCH_MOVES.items()
-            for name, code in cases.items()
-        },
-    )
-
-
-@pytest.mark.usefixtures("torch")
-def test_an_owner_keeps_memory_that_pytorch_moves() -> None:
-    owners = {
-        own: f"owned = {own}\nmove()\nassert float(np.asarray(owned).sum()) == N"
+# What a case does after `x` was made; it calls `move`.
+TORCH_CASES: dict[str, str] = {
+    **{
+        f"an owner keeps the memory, {own}": f"owned = {own}\nmove()\nassert float(np.asarray(owned).sum()) == N"
         for own in (
             "dl.from_dlpack(x)",
             "dl.from_dlpack(dl.describe(x))",
             "dl.from_dlpack(x, stream=None, device='cpu')",
             "dl.as_numpy(x)",
         )
-    }
-    dtypes = {
+    },
+    **{
         # PyTorch itself pins memory by NumPy arrays, which do not exist for some of these dtypes.
-        dtype: f"""
+        f"an owner keeps {dtype}": f"""
 x = torch.ones(N, dtype=torch.{dtype})
 owned = dl.from_dlpack(x)
 move()
 assert bool(owned[N - 1] == 1)
 """
         for dtype in ("bfloat16", "float8_e5m2", "bool", "complex64")
-    }
-    part = "x = x[N // 2 :]\nowned = dl.from_dlpack(x)\nmove()\nassert float(owned[-1]) == 1"
-    run_torch({**owners, **dtypes, "part": part})
-
-
-@pytest.mark.usefixtures("torch")
-def test_a_description_of_memory_that_was_moved_is_refused() -> None:
-    uses = ("dl.from_dlpack(seen)", "dl.describe(seen)", "dl.as_numpy(seen)", "sig.bind(x=seen)", "dl.zeros(N) + seen")
-    texts = "\"moved: the memory of the described <class 'torch.Tensor'>\", f'[{N}]', 'describe the object again'"
-    run_torch({use: f"seen = dl.describe(x)\nmove()\nrefused(lambda: {use}, {texts})" for use in uses})
-
-
-@pytest.mark.usefixtures("torch")
-def test_a_copy_is_not_written_back_to_memory_that_was_moved() -> None:
-    """`on_mismatch="copy"`: the body moves the memory of a field that has a temporary."""
-    code = """
+    },
+    "an owner keeps a part": "x = x[N // 2 :]\nowned = dl.from_dlpack(x)\nmove()\nassert float(owned[-1]) == 1",
+    **{
+        f"a description is refused, {use}": f"""
+seen = dl.describe(x)
+move()
+refused(lambda: {use}, "moved: the memory of the described <class 'torch.Tensor'>", "[{N}]", "describe the object")
+"""
+        for use in (
+            "dl.from_dlpack(seen)",
+            "dl.describe(seen)",
+            "dl.as_numpy(seen)",
+            "sig.bind(x=seen)",
+            "dl.zeros(N) + seen",
+        )
+    },
+    # `on_mismatch="copy"`: the body moves the memory of a field that has a temporary.
+    **{
+        f"a copy is not written back, {name}": f"""
 sig = dl.Signature(x=dl.FieldSpec("float64", "I", access="w"), on_mismatch="copy")
-old = dl.from_dlpack(x)
+old = {old}
 def body():
     with sig.bind(x=x) as fields:
         dl.as_numpy(fields.x)[...] = 7
@@ -115,19 +114,14 @@ else:
     # PyTorch has kept the memory.
     assert old is None or float(old[0]) == 7
 """
-    run_torch({"owned too": code, "not owned": code.replace("old = dl.from_dlpack(x)", "old = None")})
-
-
-@pytest.mark.usefixtures("torch")
-def test_memory_moved_before_or_by_a_hook_is_refused() -> None:
-    run_torch(
-        {
-            "before": """
-bound = dl.Signature(x=dl.FieldSpec("float32", "I")).bind(x=x)
+        for name, old in {"owned too": "dl.from_dlpack(x)", "not owned": "None"}.items()
+    },
+    "moved before the block": """
+bound = sig.bind(x=x)
 move()
 refused(bound.__enter__, 'field "x": moved')
 """,
-            "acquire": """
+    "moved by a hook": """
 class Hooked:
     array = np.zeros(N, "f4")
     __gt_data_interface__ = {None: {**array.__array_interface__, "data": array, "acquire": move}}
@@ -135,11 +129,31 @@ spec = dl.FieldSpec("float32", "I")
 bound = dl.Signature(x=spec, y=spec).bind(x=x, y=Hooked())
 refused(bound.__enter__, 'field "x": moved')
 """,
-        }
-    )
+}
 
 
-NUMPY_PRELUDE = f"""
+@pytest.fixture(scope="module")
+def torch_outputs() -> dict[str, str]:
+    """What each case wrote with each way to move the memory, and how it ended if not well."""
+    # Not imported here, which takes as long as all cases.
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    cases = {
+        f"{how}, {name}": MOVE.replace("{move}", move) + code
+        for how, move in TORCH_MOVES.items()
+        for name, code in TORCH_CASES.items()
+    }
+    return case_outputs(TORCH_PRELUDE, cases)
+
+
+@pytest.mark.parametrize("how", TORCH_MOVES)
+@pytest.mark.parametrize("name", TORCH_CASES)
+def test_memory_that_pytorch_moves_is_kept_or_refused(torch_outputs: dict[str, str], name: str, how: str) -> None:
+    output = torch_outputs[f"{how}, {name}"]
+    assert output == "", output
+
+
+NUMPY_PRELUDE = f"""{MALLOC}
 import numpy as np
 import dlfield as dl
 N = {N}
@@ -254,36 +268,6 @@ def viewed(array: Any) -> memoryview:
     return memoryview(array)
 
 
-PICKLED = pickle.dumps(dl.ones(1000), 5, buffer_callback=lambda _: None)
-SHOWING: list[Callable[[Any], Any]] = [
-    viewed,
-    pickle.PickleBuffer,
-    lambda array: viewed(array[:]),
-    lambda array: np.asarray(viewed(array)),
-    lambda array: viewed(np.asarray(viewed(array))),
-]
-TAKING: list[Callable[[Any], dl.Tensor]] = [
-    dl.from_dlpack,
-    lambda shown: dl.frombuffer(shown, (1000,), "float64"),
-    lambda shown: dl.empty(1000, buffer=shown),
-    lambda shown: pickle.loads(PICKLED, buffers=[shown]),
-]
-
-
-@pytest.mark.parametrize("show", SHOWING)
-@pytest.mark.parametrize("take", TAKING)
-def test_memory_of_a_numpy_array_stays_where_it_is_whatever_shows_it(
-    show: Callable[[Any], Any], take: Callable[[Any], dl.Tensor]
-) -> None:
-    array = np.ones(1000)
-    owned = take(show(array))
-    assert owned.ptr == array.ctypes.data
-    with pytest.raises(ValueError, match="cannot resize"):
-        array.resize(100_000, refcheck=False)
-    del owned
-    array.resize(100_000, refcheck=False)
-
-
 class Showing:
     """Shows an array in the entry "data" of a dictionary."""
 
@@ -308,38 +292,46 @@ class Exporting(np.ndarray[Any, Any]):
         return super().__dlpack__(**keywords)
 
 
-SHOWN_BY_OTHERS: list[Callable[[Any], Any]] = [
+AS_BUFFERS: list[Callable[[Any], Any]] = [
+    viewed,
+    pickle.PickleBuffer,
+    lambda array: viewed(array[:]),
+    lambda array: np.asarray(viewed(array)),
+    lambda array: viewed(np.asarray(viewed(array))),
+]
+AS_OBJECTS: list[Callable[[Any], Any]] = [
     ByNumpysInterface,
     ByGtInterface,
     lambda array: ByGtInterface(viewed(array)),
     lambda array: array.view(Exporting),
     viewed,
 ]
+PICKLED = pickle.dumps(dl.ones(1000), 5, buffer_callback=lambda _: None)
+OF_BUFFERS: list[Callable[[Any], Any]] = [
+    dl.from_dlpack,
+    lambda shown: dl.frombuffer(shown, (1000,), "float64"),
+    lambda shown: dl.empty(1000, buffer=shown),
+    lambda shown: pickle.loads(PICKLED, buffers=[shown]),
+]
 
 
-@pytest.mark.parametrize("show", SHOWN_BY_OTHERS)
-@pytest.mark.parametrize("take", [dl.from_dlpack, dl.describe, dl.as_numpy])
-def test_memory_that_another_object_shows_stays_where_it_is(
+@pytest.mark.parametrize(
+    ("show", "take"),
+    [
+        *itertools.product(AS_BUFFERS, OF_BUFFERS),
+        *itertools.product(AS_OBJECTS, [dl.from_dlpack, dl.describe, dl.as_numpy]),
+    ],
+)
+def test_memory_of_a_numpy_array_stays_where_it_is_whatever_shows_it(
     show: Callable[[Any], Any], take: Callable[[Any], Any]
 ) -> None:
     array = np.ones(1000)
     taken = take(show(array))
     with pytest.raises(ValueError, match="cannot resize"):
         array.resize(100_000, refcheck=False)
+    assert dl.as_numpy(taken).ctypes.data == array.ctypes.data
     assert float(dl.as_numpy(taken).sum()) == 1000
     del taken
-    array.resize(100_000, refcheck=False)
-
-
-def test_an_array_with_a_dlpack_method_of_its_own_stays_where_it_is() -> None:
-    array = np.ndarray.__new__(Exporting, (1000,))
-    array.fill(1)
-    for take in (dl.from_dlpack, dl.describe, dl.as_numpy):
-        taken: Any = take(array)
-        with pytest.raises(ValueError, match="cannot resize"):
-            array.resize(100_000, refcheck=False)
-        assert float(dl.as_numpy(taken).sum()) == 1000
-        del taken
     array.resize(100_000, refcheck=False)
 
 

@@ -1,7 +1,6 @@
 """What the installed libraries do with dlfield's read-only memory, as docs/reference/protocols.md states it."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,6 @@ from catalog import dtype_named
 @pytest.fixture
 def readonly() -> dl.Tensor:
     return dl.ones((2, 3), backend="jax").as_readonly()
-
-
-def test_numpy_respects_the_flag(readonly: dl.Tensor) -> None:
-    for read in (np.from_dlpack, np.asarray, dl.as_numpy):
-        array = read(readonly)
-        assert (array.ctypes.data, array.flags.writeable) == (readonly.ptr, False)
 
 
 def test_cuda_core_respects_the_flag(readonly: dl.Tensor) -> None:
@@ -75,22 +68,3 @@ def test_other_extensions_with_this_crate_read_it() -> None:
     for _ in range(10):
         assert extension.ndim(field) == 3
     assert sys.getrefcount(field) == kept
-
-
-PYTORCH: dict[str, Callable[[Any, dl.Tensor], Any]] = {
-    "torch.from_dlpack": lambda torch, field: torch.from_dlpack(field),
-    "torch.as_tensor": lambda torch, field: torch.as_tensor(field),
-    "a capsule": lambda torch, field: torch.utils.dlpack.from_dlpack(field.__dlpack__(max_version=(1, 3))),
-}
-
-
-@pytest.mark.parametrize("way", PYTORCH)
-def test_pytorch_ignores_the_flag_except_in_as_torch(torch: Any, readonly: dl.Tensor, way: str) -> None:
-    """Only `as_torch` and `preflight` keep PyTorch from writing."""
-    tensor = PYTORCH[way](torch, readonly)
-    tensor[0, 0] = 5
-    assert float(readonly[0, 0]) == 5.0
-    found = dl.preflight(readonly, "torch")
-    assert (found.verdict, "PyTorch would write into it" in found.reason) == ("copy", True)
-    with pytest.raises(dl.ExchangeError, match="read-only"):
-        dl.as_torch(readonly, copy=False)

@@ -108,10 +108,11 @@ def test_an_object_has_what_its_type_lacks() -> None:
 def test_an_object_hides_a_method_of_its_type() -> None:
     kind = class_of(**DLPACK)
     array, other = kind(), np.arange(7.0)
-    array.__dlpack__ = other.__dlpack__
-    assert dl.describe(array).shape == (7,)
-    del array.__dlpack__
-    assert dl.describe(array).shape == (3,)
+    for _ in range(2):
+        array.__dlpack__ = other.__dlpack__
+        assert dl.describe(array).shape == (7,)
+        del array.__dlpack__
+        assert dl.describe(array).shape == (3,)
 
 
 def test_attributes_are_found_by_getattr() -> None:

@@ -1,12 +1,16 @@
 """SPEC's tables as data: presets, their layouts, and element types with their DLPack codes."""
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 import dlfield as dl
+
+# What takes an object of another library as it is.
+READERS: tuple[Callable[..., Any], ...] = (dl.describe, dl.from_dlpack)
 
 
 class PresetRow(NamedTuple):

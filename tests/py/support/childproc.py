@@ -10,9 +10,10 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 
 # Runs each case in a fork of the process, made after the common imports.
-FORKING = """
+FORKING = r"""
 import os, sys, traceback
 def run_case(name, code):
+    print(end="\0", flush=True)
     child = os.fork()
     if child == 0:
         try:
@@ -66,11 +67,17 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def run_cases(prelude: str, cases: Mapping[str, str], timeout: float = 300) -> None:
-    """Run each case after `prelude`, in a process of its own; all have to succeed, and a crash ends only its case.
+def case_outputs(prelude: str, cases: Mapping[str, str], timeout: float = 300) -> dict[str, str]:
+    """Run each case after `prelude`, in a process of its own; what each wrote, and how it ended if not well.
 
     One new interpreter runs `prelude` and is then forked, so that frameworks are imported once.
     """
     runs = [f"run_case({name!r}, {textwrap.dedent(code)!r})" for name, code in cases.items()]
     output = run_python("\n".join([FORKING, textwrap.dedent(prelude), "sys.stdout.flush()", *runs]), timeout)
-    assert output == "", output
+    return dict(zip(cases, output.split("\0")[1:], strict=True))
+
+
+def run_cases(prelude: str, cases: Mapping[str, str], timeout: float = 300) -> None:
+    """Run each case after `prelude`, in a process of its own; all have to succeed, and a crash ends only its case."""
+    failed = {name: output for name, output in case_outputs(prelude, cases, timeout).items() if output}
+    assert not failed, "\n".join(failed.values())

@@ -105,6 +105,13 @@ class FakeTensor:
         return self.deleted == len(taken) and len(taken) <= 1
 
 
+def tensor_of(obj: Any) -> FakeTensor | None:
+    """The managed tensor that a fake producer exports, or that a capsule of one holds."""
+    fakes = (fake for fake in _kept if isinstance(fake, FakeTensor) and any(made is obj for made in fake.capsules))
+    found = getattr(obj, "exported", getattr(obj, "tensor", None)) or next(fakes, None)
+    return found if isinstance(found, FakeTensor) else None
+
+
 class Producer:
     """An object with `__dlpack__` as in today's standard; `calls` holds the keywords of each call."""
 
@@ -216,6 +223,7 @@ def exchange_type(
     class Exporting:
         __dlpack_c_exchange_api__: Any
         handed_out = 0
+        exported = tensor
 
         def __bool__(self) -> bool:
             assert error is not None

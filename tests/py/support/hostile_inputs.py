@@ -196,7 +196,11 @@ MOVED = [
 INPUTS = {"DLPack": DLPACK, "Array interface": INTERFACE, "Buffer protocol": BUFFER, "Arrays of libraries": MOVED}
 
 
-def _result(consumer: Consumer, hostile: HostileInput) -> str:
+def result(consumer: Consumer, hostile: HostileInput) -> str:
+    """Return what happens in this process: "correct", "error", "wrong data", "writes" or "panic".
+
+    "writes" is a write to read-only memory. ", leaks" is added if the memory is not released exactly once.
+    """
     made = hostile.make()
     try:
         kept = consumer.take(made.taken)
@@ -204,26 +208,25 @@ def _result(consumer: Consumer, hostile: HostileInput) -> str:
         values = consumer.values(kept)
         is_right = values == hostile.values
     except BaseException as error:
-        result = "panic" if type(error).__name__ == "PanicException" else "error"
+        found = "panic" if type(error).__name__ == "PanicException" else "error"
         del error
     else:
-        result = "correct" if is_right else "wrong data"
+        found = "correct" if is_right else "wrong data"
         if hostile.is_readonly and is_right:
             try:
                 consumer.set_first(kept)
             except Exception:
                 pass
             else:
-                result = "writes" if consumer.values(kept) != values else result
+                found = "writes" if consumer.values(kept) != values else found
         del kept
     gc.collect()
-    return result if made.is_settled() else f"{result}, leaks"
+    return found if made.is_settled() else f"{found}, leaks"
 
 
 def outcome(consumer: Consumer, hostile: HostileInput) -> str:
-    """Return what happens in a fork of this process: "correct", "error", "wrong data", "writes", "panic", "crash".
+    """Return what happens in a fork of this process: a `result`, or "crash".
 
-    "writes" is a write to read-only memory. ", leaks" is added if the memory is not released exactly once.
     Call it before PyTorch has computed anything: its threads are missing in a fork.
     """
     reading, writing = os.pipe()
@@ -232,10 +235,10 @@ def outcome(consumer: Consumer, hostile: HostileInput) -> str:
         # A process that hangs is ended by a signal, as one that crashes.
         signal.alarm(60)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os.write(writing, _result(consumer, hostile).encode())
+        os.write(writing, result(consumer, hostile).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf8") as pipe:
-        result = pipe.read()
+        found = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return result if status == 0 else f"crash ({signal.Signals(-status).name})" if status < 0 else f"exit ({status})"
+    return found if status == 0 else f"crash ({signal.Signals(-status).name})" if status < 0 else f"exit ({status})"

@@ -58,12 +58,12 @@ def count(into: MutableSequence[int], at: int) -> None:
     into[at] = sys.getallocatedblocks()
 
 
-def measure(use: Callable[[], object], rounds: int) -> Growth:
+def measure(use: Callable[[], object], rounds: int, least: int) -> Growth:
     """Run the use `rounds` times, several times over: the least growth, as only a leak recurs in each repeat.
 
-    A use that runs Python code fills the interpreter's caches for hundreds of rounds, so there are 600 at least.
+    A use that runs Python code fills the interpreter's caches for hundreds of rounds, so there are `least` in all.
     """
-    size, repeats = len(Growth._fields), max(5, 600 // rounds)
+    size, repeats = len(Growth._fields), max(5, least // rounds)
     counts = array("q", bytes(8 * size * repeats))
     for at in range(0, size * repeats, size):
         gc.collect()
@@ -76,20 +76,23 @@ def measure(use: Callable[[], object], rounds: int) -> Growth:
     return Growth(*map(min, zip(*grown, strict=True)))
 
 
-def report(module: str, uses: str, rounds: int) -> None:
+def report(module: str, uses: str, rounds: int, least: int) -> None:
     """Print the growth by each use that a function of a module returns; `grown` runs this in a new process."""
     found: dict[str, Callable[[], object]] = getattr(importlib.import_module(module), uses)()
     for use in found.values():
         for _ in range(5):
             use()
     gc.freeze()
-    print(json.dumps({name: measure(use, rounds) for name, use in found.items()}))
+    print(json.dumps({name: measure(use, rounds, least) for name, use in found.items()}))
 
 
-def grown(module: str, uses: str, rounds: int) -> dict[str, Growth]:
-    """The growth over `rounds` of each use that a function of a test module returns, by name."""
+def grown(module: str, uses: str, rounds: int, least: int = 600) -> dict[str, Growth]:
+    """The growth over `rounds` of each use that a function of a test module returns, by name.
+
+    A use that makes many calls in each round needs fewer rounds than `least`.
+    """
     output = run_python(f"""
         import leak_checks
-        leak_checks.report({module!r}, {uses!r}, {rounds})
+        leak_checks.report({module!r}, {uses!r}, {rounds}, {least})
     """)
     return {name: Growth(*counts) for name, counts in json.loads(output.splitlines()[-1]).items()}

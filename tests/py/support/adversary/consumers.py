@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import c_int, c_void_p, py_object
+from ctypes import py_object
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,22 +15,16 @@ from dlpack_structs import (
     READ_ONLY,
     DLManagedTensorVersioned,
     DLTensor,
-    ExchangeAPI,
-    capsule_pointer,
     release,
     shape_of,
     strides_of,
     take,
 )
+from exchange_api import borrow, export
 
 if TYPE_CHECKING:
     from adversary.case import Case
 
-_TABLE = ExchangeAPI.from_address(
-    capsule_pointer(dl.Tensor.__dict__["__dlpack_c_exchange_api__"], b"dlpack_exchange_api")
-)
-_export = ctypes.PYFUNCTYPE(c_int, py_object, ctypes.POINTER(c_void_p))(_TABLE.managed_tensor_from_py_object_no_sync)
-_borrow = ctypes.PYFUNCTYPE(c_int, py_object, ctypes.POINTER(DLTensor))(_TABLE.dltensor_from_py_object_no_sync)
 _memoryview = ctypes.pythonapi.PyMemoryView_FromBuffer
 _memoryview.restype = py_object
 _memoryview.argtypes = [ctypes.POINTER(py_buffer.PyBuffer)]
@@ -53,19 +47,14 @@ def _write(tensor: DLTensor) -> None:
 
 def by_table(_case: Case, tensor: dl.Tensor) -> None:
     """Take a managed tensor through the exchange table; as TVM FFI, drop its flags."""
-    address = c_void_p()
-    _export(tensor, ctypes.byref(address))
-    assert address.value is not None
-    managed = DLManagedTensorVersioned.from_address(address.value)
+    managed = export(tensor)
     _write(managed.dl_tensor)
     release(managed)
 
 
 def borrowed(_case: Case, tensor: dl.Tensor) -> None:
     """Borrow a tensor through the exchange table."""
-    found = DLTensor()
-    _borrow(tensor, ctypes.byref(found))
-    _write(found)
+    _write(borrow(tensor))
 
 
 def by_capsule(case: Case, tensor: dl.Tensor) -> None:

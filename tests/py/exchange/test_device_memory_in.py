@@ -1,24 +1,73 @@
-"""`describe` through `__cuda_array_interface__` and `__hip_array_interface__`: no GPU is needed."""
+"""`describe` of memory of devices, which is not touched: no GPU is needed."""
 
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dlfield as dl
+from fakes import FakeTensor, Producer, exchange_type, int_matrix
 from fakes_interfaces import (
     MISSING,
     NOWHERE,
     Exposing,
-    Raising,
     cuda,
     device_interface,
     double_matrix,
     hip,
     interface_of,
 )
+
+CUDA = (2, 0)
+ON_CUDA: dict[str, Callable[[], Any]] = {
+    "dlfield": lambda: dl.describe(cuda()),
+    "dlpack-c": lambda: exchange_type(FakeTensor(int_matrix(), device=CUDA))(),
+    "dlpack": lambda: Producer(FakeTensor(int_matrix(), device=CUDA), CUDA),
+    "dlpack capsule": lambda: FakeTensor(int_matrix(), device=CUDA).capsule(),
+    "gt": lambda: Exposing(__gt_data_interface__={"gpu": device_interface()}),
+    "cuda-array-interface": cuda,
+    "hip-array-interface": hip,
+}
+
+
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_memory_of_devices_is_described_and_not_owned(name: str) -> None:
+    make, device = ON_CUDA[name], "rocm:0" if name.startswith("hip") else "cuda:0"
+    found = dl.describe(make())
+    assert (str(found.device), found.protocol, found.shape) == (device, name.split()[0], (2, 3))
+    assert dl.describe(make(), device=device, writable=True, dims="JI").dims == ("J", "I")
+    assert dl.describe(make(), stream=-1).device == device, "the caller synchronizes"
+    wrong: tuple[Any, ...] = (1 if device == "rocm:0" else 0, "x", 1.5, -2)
+    for stream in wrong:
+        with pytest.raises(dl.ExchangeError, match="stream: "):
+            dl.describe(make(), stream=stream)
+    with pytest.raises(dl.DeviceError, match=f"on {device}, wanted on cpu"):
+        dl.describe(make(), device="cpu")
+    for refuse in (dl.from_dlpack, dl.as_numpy, dl.from_array, lambda obj: dl.zeros(6).__setitem__(..., obj)):
+        with pytest.raises((dl.DeviceError, dl.NoSuchBufferError), match=device):
+            refuse(make())
+
+
+@pytest.mark.parametrize("name", ["dlfield", "dlpack-c", "dlpack capsule"])
+def test_streams_that_cannot_be_passed_on(name: str) -> None:
+    with pytest.raises(dl.ExchangeError, match="stream: 7; allowed is None, or -1"):
+        dl.describe(ON_CUDA[name](), stream=7)
+
+
+def test_a_producer_gets_the_keywords_that_a_description_needs() -> None:
+    """A description asks for copy=False, as moved memory would not be the object's."""
+    for read, passed in ((dl.describe, {"copy": False}), (dl.from_dlpack, {})):
+        producer = Producer(FakeTensor(int_matrix()))
+        with pytest.raises(dl.DeviceError):
+            read(producer, device="cuda:1")
+        assert producer.calls == [{"max_version": (1, 3), "dl_device": (2, 1), **passed}]
+    producer = Producer(FakeTensor(int_matrix(), device=CUDA), CUDA)
+    dl.describe(producer, stream=7)
+    assert producer.calls == [{"max_version": (1, 3), "stream": 7}]
+
 
 SIDES = [(cuda, "__cuda_array_interface__", "cuda:0"), (hip, "__hip_array_interface__", "rocm:0")]
 
@@ -30,19 +79,13 @@ def test_memory_is_described_and_not_touched(make: Any, attribute: str, device: 
     assert (found.ptr, found.shape, found.strides, found.dtype) == (NOWHERE, (2, 3), (12, 4), np.dtype("f4"))
     assert (str(found.device), found.readonly, found.owner) == (device, False, producer)
     assert found.protocol == attribute.strip("_").replace("_", "-")
-    assert dl.describe(make(data=(NOWHERE, True))).readonly
+    readonly = make(data=(NOWHERE, True))
+    assert dl.describe(readonly).readonly
+    with pytest.raises(dl.ExchangeError, match="writable"):
+        dl.describe(readonly, writable=True)
     assert dl.describe(make(strides=(4, 8))).layout == (1, 0)
     assert dl.describe(make(strides=MISSING)).strides == (12, 4)
     assert dl.describe(make(shape=(0, 3), data=(0, False))).size == 0
-    assert dl.describe(producer, dims="KI").dims == ("K", "I")
-
-
-@pytest.mark.parametrize(("make", "attribute", "device"), SIDES)
-def test_memory_is_not_owned_without_support_for_the_device(make: Any, attribute: str, device: str) -> None:
-    for refuse in (dl.from_dlpack, dl.as_numpy, dl.from_array, lambda value: dl.zeros(6).__setitem__(..., value)):
-        with pytest.raises((dl.DeviceError, dl.NoSuchBufferError), match=device):
-            refuse(make())
-    assert attribute
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "cuda:3", "cuda_managed"])
@@ -109,20 +152,6 @@ def test_objects_are_kept_and_released() -> None:
     del found
     assert gone() is None
     assert sys.getrefcount(interface) == before - 1, "what the object had"
-
-
-@pytest.mark.parametrize("name", ["__cuda_array_interface__", "__hip_array_interface__"])
-def test_the_producers_exception_is_the_callers(name: str) -> None:
-    error = RuntimeError("mine")
-    with pytest.raises(RuntimeError) as caught:
-        dl.describe(Raising(name, error))
-    assert caught.value is error
-    with pytest.raises(dl.NotAnArrayError):
-        dl.describe(Raising(name, AttributeError("not here")))
-
-
-def test_torch_on_the_host_has_no_interface_of_cuda(torch: Any) -> None:
-    assert dl.describe(torch.zeros(3)).device == "cpu"
 
 
 def test_void_elements_are_read_by_the_objects_own_dtype(torch: Any) -> None:
