@@ -13,11 +13,9 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+from mutations import MUTATIONS
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests/py/support"))
-
-from adversary.mutations import MUTATIONS  # noqa: E402
-
 FOLDER = ROOT / "target/mutants"
 TREE = FOLDER / "tree"
 EXTENSION = FOLDER / "extension"

@@ -19,9 +19,8 @@ FILES = ROOT / "tools/sanitizers"
 TARGET = ROOT / "target/sanitize"
 VENV = Path(sys.prefix)
 PYTHON_TESTS = ROOT / "tests/py"
-PROGRAMS = PYTHON_TESTS / "support"
 # What the programs import.
-FOLDERS = [PROGRAMS, PYTHON_TESTS / "tensor", PYTHON_TESTS / "alloc"]
+FOLDERS = [PYTHON_TESTS / "support", PYTHON_TESTS / "tensor", PYTHON_TESTS / "alloc"]
 
 # Python tests that cannot run under AddressSanitizer, and why.
 LEFT_OUT = {
@@ -175,7 +174,7 @@ def leaks() -> bool:
     suppressions: dict[str, Any] = {"LSAN_OPTIONS": f"suppressions={FILES}/lsan.supp:print_suppressions=0"}
     found = {}
     for argument in ("leak", ""):
-        done = asan.call([PROGRAMS / "leaks_at_exit.py", argument], options, **suppressions)
+        done = asan.call([FILES / "leaks_at_exit.py", argument], options, **suppressions)
         blocks = [block for report in asan.reports() for block in report.split("\n\n") if " leak of " in block]
         found[argument] = [block for block in blocks if is_own(block)]
         others = len(blocks) - len(found[argument])
@@ -215,7 +214,7 @@ def threads() -> bool:
     found = {}
     for argument in ("race", ""):
         # Python and NumPy are not compiled with the sanitizer.
-        done = tsan.call([PROGRAMS / "threads_without_gil.py", argument], "ignore_noninstrumented_modules=1")
+        done = tsan.call([FILES / "threads_without_gil.py", argument], "ignore_noninstrumented_modules=1")
         found[argument] = tsan.reports()
     print(f"tsan: without the GIL: {done.stdout.strip()}, {len(found[''])} reports")
     missed = [] if found["race"] else ["a race that was made on purpose is not found"]

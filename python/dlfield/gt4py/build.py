@@ -18,7 +18,7 @@ def prepare_build() -> None:
     >>> from dlfield.gt4py import prepare_build
     >>> prepare_build()
     """
-    if sys.version_info < (3, 14) or find_spec("gt4py") is None:
+    if sys.hexversion < 0x030E0000 or find_spec("gt4py") is None:
         return
     # The import replaces distutils by that of setuptools, whose variables are meant.
     from gt4py.cartesian.backend import pyext_builder
