@@ -74,9 +74,10 @@ def test_views_of_a_data_array() -> None:
     assert array[0, 2, 0] == -1.0
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "bool", "complex64", "complex128", "uint8", "int64", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2]
-)
+DTYPES: list[Any] = ["float16", "bool", "complex64", "complex128", "uint8", "int64"]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
 def test_dtypes_are_kept(dtype: Any) -> None:
     field = dl.ones((2, 3), dtype, dims="JK")
     outer = to_xarray(field)
@@ -155,7 +156,7 @@ def test_names_that_are_no_labels() -> None:
 
 @pytest.mark.parametrize("other", [np.zeros(3), [1.0], None, xarray.Variable("x", [1.0])])
 def test_what_is_no_data_array(other: Any) -> None:
-    with pytest.raises(dl.NotAnArrayError, match=f"data_array: found {type(other).__name__}.*from_dlpack"):
+    with pytest.raises(dl.NotAnArrayError, match=f"^data_array: found {type(other).__name__}"):
         from_xarray(other)
 
 
