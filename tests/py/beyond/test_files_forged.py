@@ -166,7 +166,7 @@ def test_random_changes_are_errors_or_fields_inside_the_file(saved: Path) -> Non
     """Whatever a header says, all elements of what is opened can be read."""
     data, draw = saved.read_bytes(), random.Random(3)
     opened = 0
-    for _ in range(3000):
+    for _ in range(1000):
         forged = bytearray(data)
         for _ in range(draw.randint(1, 3)):
             place = draw.randrange(len(data) if draw.random() < 0.1 else 420)
@@ -179,7 +179,7 @@ def test_random_changes_are_errors_or_fields_inside_the_file(saved: Path) -> Non
         opened += 1
         assert field.nbytes <= len(forged)
         np.asarray(field).tobytes()
-    assert opened > 30
+    assert opened > 10
 
 
 def npy(shape: str, descr: str = "'<f8'", order: str = "False", version: tuple[int, int] = (1, 0)) -> bytes:

@@ -2,7 +2,6 @@
 
 import doctest
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ from hypothesis import strategies as st
 
 import ranks
 from childproc import run_python
+from pages import DOCS, ROOT, blocks
 
 PROGRAMS = Path(__file__).parents[1] / "support" / "mpi_programs"
-ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "dlfield" / "mpi"
 
 
@@ -116,8 +115,7 @@ def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> No
 
 def test_the_page_runs_as_printed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    page = ROOT / "docs" / "mpi.md"
-    code = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    code = blocks(DOCS / "mpi.md", "python")
     assert len(code) == 9
     program.write_text("\n".join(code))
     assert ranks.run(4, "-m", "mpi4py", program) == ""

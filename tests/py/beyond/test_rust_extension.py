@@ -3,7 +3,6 @@
 `make test` builds it, with the functions of `kinds`, which only these tests call.
 """
 
-import doctest
 import sys
 import threading
 import weakref
@@ -21,12 +20,13 @@ from catalog import NUMPY_CODES, dtype_named
 from fakes import RaisingProducer
 from interleaved_threads import run_in_threads
 from leak_checks import grown
+from pages import ROOT, blocks, run_session
 
 rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds
 
 SHAPE = (6, 5, 4)
-EXAMPLE = Path(__file__).parents[3] / "examples/rust_extension"
+EXAMPLE = ROOT / "examples/rust_extension"
 
 
 def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -355,29 +355,21 @@ def calls() -> dict[str, Callable[[], object]]:
 
 
 def test_no_memory_grows_from_call_to_call() -> None:
-    grown("test_rust_extension", "calls", rounds=500)["everything"].assert_none_in(500)
+    grown("test_rust_extension", "calls", rounds=200)["everything"].assert_none_in(200)
 
 
-def test_the_tutorial_runs(tmp_path: Path) -> None:
+def test_the_tutorial_runs() -> None:
     pytest.importorskip("torch")
-    text = (EXAMPLE / "README.md").read_text()
     # Errors are in text blocks: before Python 3.13 doctest cannot match an exception with notes.
-    runs = "".join(block.split("```")[0] for block in text.split("```pycon\n")[1:])
-    (tmp_path / "tutorial.txt").write_text(runs)
-    failed, attempted = doctest.testfile(str(tmp_path / "tutorial.txt"), module_relative=False)
-    assert attempted >= 7
-    assert failed == 0
+    assert run_session("".join(blocks(EXAMPLE / "README.md", "pycon"))) >= 7
 
 
 def test_the_tutorial_shows_the_code_there_is() -> None:
-    text = (EXAMPLE / "README.md").read_text()
     flat = " ".join(" ".join((EXAMPLE / "src" / name).read_text().split()) for name in ("lib.rs", "gpu.rs"))
-    blocks = [block.split("```")[0] for block in text.split("```rust\n")[1:]]
-    for block in blocks:
-        for line in block.splitlines():
-            if line.strip() and "..." not in line:
-                assert " ".join(line.split()) in flat
-    assert len(blocks) == 7
+    shown = blocks(EXAMPLE / "README.md", "rust")
+    assert len(shown) == 7
+    lines = [" ".join(line.split()) for block in shown for line in block.splitlines() if "..." not in line]
+    assert [line for line in lines if line not in flat] == []
 
 
 def test_no_thread_reads_what_another_writes() -> None:
