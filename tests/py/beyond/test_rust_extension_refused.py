@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
+from childproc import run_cases, run_python
 from dlpack_structs import IS_COPIED
 from fakes import FakeTensor, OldProducer, Producer
 
@@ -121,30 +121,25 @@ def test_a_description_of_a_capsule_says_why_it_is_refused() -> None:
 
 
 def test_a_process_without_dlfield_says_what_is_refused() -> None:
-    code = """
+    prelude = """
         import sys
         import rust_extension as rx
-        sys.modules["dlfield"] = sys.modules["dlfield._native"] = None
-        try:
-            rx.sum([1.0])
-        except TypeError as error:
-            print(type(error).__name__, "has no protocol of an array" in str(error))
-        try:
-            rx.kinds.fail()
-        except ValueError as error:
-            print(type(error).__name__, error)
+
+        def raised(call, *arguments):
+            try:
+                call(*arguments)
+            except Exception as error:
+                return error
     """
-    assert run_python(code).splitlines() == [
-        "TypeError True",
-        "LayoutError shape: extent -1 at axis 0; allowed is 0 or more",
-    ]
-
-
-def test_a_failing_import_of_dlfield_is_raised() -> None:
-    code = """
-        import sys
-        import rust_extension as rx
-
+    absent = """
+        sys.modules["dlfield"] = sys.modules["dlfield._native"] = None
+        error = raised(rx.sum, [1.0])
+        assert type(error) is TypeError and "has no protocol of an array" in str(error), error
+        error = raised(rx.kinds.fail)
+        assert type(error).__name__ == "LayoutError" and isinstance(error, ValueError), error
+        assert str(error).startswith("shape: extent -1 at axis 0"), error
+    """
+    broken = """
         class Broken:
             def find_spec(self, name, path=None, target=None):
                 if name == "dlfield._native":
@@ -152,75 +147,63 @@ def test_a_failing_import_of_dlfield_is_raised() -> None:
 
         sys.meta_path.insert(0, Broken())
         for attempt in range(2):
-            try:
-                rx.kinds.fail()
-            except ImportError as error:
-                print(error, error.__notes__)
+            error = raised(rx.kinds.fail)
+            assert str(error) == "built for another Python", error
+            (note,) = error.__notes__
+            assert note.startswith("while raising dlfield.LayoutError: shape: extent -1 at axis 0"), note
     """
-    note = "['while raising dlfield.LayoutError: shape: extent -1 at axis 0; allowed is 0 or more']"
-    assert run_python(code).splitlines() == [f"built for another Python {note}"] * 2
-
-
-WITHOUT_NUMPY = """
-    import array
-    import sys
-    import warnings
-
-    class Blocked:
-        def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] == "numpy":
-                raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
-
-    sys.meta_path.insert(0, Blocked())
-
-    class Interface:
-        numbers = array.array("d", [1.0, 2.0])
-        __array_interface__ = {"shape": (2,), "typestr": "<f8", "data": (numbers.buffer_info()[0], False), "version": 3}
-
-    class Array:
-        def __array__(self, copy=None):
-            return [1.0]
-
-    class Void:
-        dtype = "V2"
-        __array_interface__ = Interface.__array_interface__ | {"typestr": "|V2"}
-
-    def said(call, *arguments):
-        try:
-            return call(*arguments)
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-"""
+    run_cases(prelude, {"dlfield is absent": absent, "its import fails": broken})
 
 
 def test_arrays_are_read_without_numpy() -> None:
     pytest.importorskip("torch")
-    code = """
-    import rust_extension as rx
+    run_python("""
+        import array
+        import sys
+        import warnings
 
-    for source in (Interface.numbers, memoryview(Interface.numbers), Interface()):
-        print(said(rx.sum, source))
-    with warnings.catch_warnings(action="ignore"):
-        import torch
-    tensor = torch.ones(3, dtype=torch.float64)
-    print(said(rx.sum, tensor), said(rx.sum, tensor.__dlpack__()))
-    print(said(rx.ndim, b"bytes"), said(rx.ndim, bytearray(3)))
-    rx.kinds.fill(Interface.numbers, 4.0)
-    print(said(rx.kinds.or_copy, memoryview(array.array("f", [1.0, 2.0])).cast("B").cast("f", (1, 2))))
-    print(said(rx.sum, Array()).split(";")[0])
-    print(said(rx.sum, [1.0]).split(";")[0])
-    print(said(rx.sum, Void()))
-    print("numpy" in sys.modules)
-    """
-    assert run_python(WITHOUT_NUMPY + code).splitlines() == [
-        "3.0",
-        "3.0",
-        "3.0",
-        "3.0 3.0",
-        "1 1",
-        "(True, [1.0, 2.0])",
-        "TypeError: __array__: [1.0]",
-        "TypeError: obj: <class 'list'> has no protocol of an array",
-        "ModuleNotFoundError: No module named 'numpy'",
-        "False",
-    ]
+        class Blocked:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] == "numpy":
+                    raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+        sys.meta_path.insert(0, Blocked())
+        import rust_extension as rx
+
+        numbers = array.array("d", [1.0, 2.0])
+
+        class Interface:
+            data = (numbers.buffer_info()[0], False)
+            __array_interface__ = {"shape": (2,), "typestr": "<f8", "data": data, "version": 3}
+
+        class Array:
+            def __array__(self, copy=None):
+                return [1.0]
+
+        class Void:
+            dtype = "V2"
+            __array_interface__ = Interface.__array_interface__ | {"typestr": "|V2"}
+
+        with warnings.catch_warnings(action="ignore"):
+            import torch
+        tensor = torch.ones(3, dtype=torch.float64)
+        for source in (numbers, memoryview(numbers), Interface(), tensor, tensor.__dlpack__()):
+            assert rx.sum(source) == 3.0, source
+        assert rx.ndim(b"bytes") == rx.ndim(bytearray(3)) == 1
+        rx.kinds.fill(numbers, 4.0)
+        assert list(numbers) == [4.0, 4.0]
+        matrix = memoryview(array.array("f", [1.0, 2.0])).cast("B").cast("f", (1, 2))
+        assert rx.kinds.or_copy(matrix) == (True, [1.0, 2.0])
+        for source, said in (
+            (Array(), "TypeError: __array__: [1.0]"),
+            ([1.0], "TypeError: obj: <class 'list'> has no protocol of an array"),
+            (Void(), "ModuleNotFoundError: No module named 'numpy'"),
+        ):
+            try:
+                rx.sum(source)
+            except Exception as error:
+                assert f"{type(error).__name__}: {error}".startswith(said), error
+            else:
+                raise AssertionError(said)
+        assert "numpy" not in sys.modules
+    """)

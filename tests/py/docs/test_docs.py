@@ -1,18 +1,22 @@
-"""The code in the documentation pages is compiled and run as printed; their tables and links are checked."""
+"""The code in the documentation pages is compiled and run as printed; their tables, links and pictures are checked."""
 
 import itertools
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 import clusters
 import dlfield as dl
+from fortran_modules import LANGUAGES, SOURCES, f2py_module, shared_library
 from pages import DOCS, ROOT, blocks, run_session
 
 README = ROOT / "README.md"
@@ -21,7 +25,7 @@ PAGES = sorted(DOCS.rglob("*.md"))
 # Pages whose code needs a compiler, a cluster, several processes or a device, and the tests that run it.
 ELSEWHERE = {
     "clusters.md": "docs/test_docs.py",
-    "fortran.md": "docs/test_docs_fortran.py",
+    "fortran.md": "docs/test_docs.py",
     "mpi.md": "beyond/test_mpi.py",
     "storages.md": "cuda/test_gpu_docs.py",
     "wrapper.md": "docs/test_docs.py",
@@ -56,6 +60,27 @@ def test_the_wrapper_does_what_the_page_says(wrapper: dict[str, Any]) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("xarray")
     assert run_session("\n".join(blocks(WRAPPER, "python")[1:]), wrapper) > 30
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_of_fortran_runs_as_shown(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its Fortran where there is a compiler, and always on the same in C."""
+    page = DOCS / "fortran.md"
+    monkeypatch.chdir(tmp_path)
+    routines, module = blocks(page, "fortran")
+    Path("stencils.f90").write_text(routines)
+    Path("levels.f90").write_text(module)
+    folder = SOURCES if language == "c" else tmp_path
+    suffix = {"c": ".c", "fortran": ".f90"}[language]
+    # f2py reads the page's Fortran in both cases.
+    built = f2py_module(tmp_path, tmp_path / "stencils.f90", folder / f"stencils{suffix}")
+    monkeypatch.setitem(sys.modules, "stencils", built)
+    shared_library(tmp_path, folder / f"levels{suffix}", "levels.so")
+    assert run_session("\n".join(blocks(page, "python"))) > 35
+    assert blocks(page, "console") == [
+        "$ python -m numpy.f2py -c -m stencils stencils.f90\n",
+        "$ gfortran -shared -fPIC levels.f90 -o levels.so\n",
+    ]
 
 
 @pytest.mark.exhaustive
@@ -233,3 +258,28 @@ def test_the_rust_of_the_introduction_is_tested() -> None:
     lines = [line.strip() for block in shown for line in block.splitlines() if line.strip()]
     assert len(lines) > 8
     assert [line for line in lines if line not in tested] == []
+
+
+PICTURES: list[Callable[[], str]] = runpy.run_path(str(DOCS / "concepts" / "draw.py"))["PICTURES"]
+
+
+def test_each_concept_shows_its_picture_as_drawn() -> None:
+    drawn = {picture.__name__: picture() for picture in PICTURES}
+    assert set(drawn) == {page.stem for page in (DOCS / "concepts").glob("*.md")}
+    for name, svg in drawn.items():
+        assert (DOCS / "concepts" / f"{name}.svg").read_text() == svg
+        page = (DOCS / "concepts" / f"{name}.md").read_text()
+        assert f"]({name}.svg)" in page
+        assert ">>> " in page
+
+
+def test_shapes_are_inside_their_pictures() -> None:
+    """Each rectangle; texts are as wide as the reader's font."""
+    for picture in PICTURES:
+        root = ET.fromstring(picture())
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+        boxes = [element.attrib for element in root if element.tag.endswith("rect")]
+        assert len(boxes) > 5
+        for box in boxes:
+            assert 0 <= float(box["x"]) <= width - float(box["width"])
+            assert 0 <= float(box["y"]) <= height - float(box["height"])
