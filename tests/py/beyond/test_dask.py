@@ -178,20 +178,6 @@ def test_a_process_learns_it_with_the_first_tensor(first: str) -> None:
     assert output == "True\n"
 
 
-def test_without_dask_the_error_says_what_to_install() -> None:
-    output = run_python("""
-        import sys
-        import dlfield
-        assert "dask" not in sys.modules
-        sys.modules["dask"] = None
-        try:
-            import dlfield.dask
-        except ImportError as error:
-            print(error)
-    """)
-    assert output.startswith("dlfield.dask needs dask.array, which is not installed: pip install")
-
-
 @pytest.mark.parametrize(
     "combine",
     [

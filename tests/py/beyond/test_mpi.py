@@ -1,8 +1,6 @@
 """`dlfield.mpi` on several processes of MPI. Nothing here may hang: every run has a time limit."""
 
 import doctest
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranks
-from childproc import run_python
 from pages import DOCS, ROOT, blocks
 
 PROGRAMS = Path(__file__).parents[1] / "support" / "mpi_programs"
@@ -83,27 +80,6 @@ def test_examples_in_docstrings() -> None:
     code += "".join(f"print(doctest.testmod(importlib.import_module({name!r})))\n" for name in modules)
     found = ranks.run(1, "-c", code).splitlines()
     assert [line.split(", attempted=")[0] for line in found] == [f"{doctest.TestResults.__name__}(failed=0"] * 2
-
-
-def test_without_mpi4py_the_error_says_what_to_install() -> None:
-    run_python(
-        """
-        import sys
-        sys.modules["mpi4py"] = None
-        try:
-            import dlfield.mpi
-        except ModuleNotFoundError as error:
-            assert "pip install mpi4py" in str(error), error
-        else:
-            raise AssertionError
-        """
-    )
-
-
-def test_nothing_imports_mpi_by_itself() -> None:
-    assert importlib.util.find_spec("dlfield.mpi") is not None
-    run_python("import sys, dlfield; assert not [name for name in sys.modules if 'mpi' in name.split('.')]")
-    assert sys.modules.get("mpi4py.MPI") is None
 
 
 @pytest.mark.parametrize("processes", [2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (1, 4, 6))])

@@ -1,7 +1,6 @@
 """The extension beside other crates: borrows that it shares with rust-numpy, and arrays that dlpark takes."""
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -290,30 +289,22 @@ def test_dlpark_imports_a_tensor() -> None:
 def test_dlpark_imports_the_capsule_of_a_read_only_tensor() -> None:
     field = dl.zeros((3, 4)).as_readonly()
     # dlpark asks the C exchange table, whose users may write to the memory; the error says what to pass.
-    with pytest.raises(
-        BufferError, match=r"pass obj.copy\(\), or, .* dlpark, the capsule obj.__dlpack__\(max_version=\(1, 0\)\)"
-    ):
+    with pytest.raises(BufferError, match=r"obj.copy\(\), or, .* obj.__dlpack__\(max_version=\(1, 0\)\)"):
         rx.mixed.by_dlpark(field)
     assert rx.mixed.by_dlpark(field.__dlpack__(max_version=(1, 0))) == ([3, 4], True)
     assert rx.mixed.by_dlpark(field.copy()) == ([3, 4], False)
 
 
-def read_only(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
-
-
-ARRAYS: dict[str, tuple[Callable[[], Any], bool]] = {
-    "tensor": (lambda: dl.zeros((3, 4)), False),
-    "read-only tensor": (lambda: dl.zeros((3, 4)).as_readonly(), True),
-    "ndarray": (lambda: np.zeros((3, 4)), False),
-    "read-only ndarray": (lambda: read_only(np.zeros((3, 4))), True),
-    "memoryview": (lambda: memoryview(bytes(12)).cast("B", (3, 4)), True),
-}
+ARRAYS: list[tuple[Any, bool]] = [
+    (dl.zeros((3, 4)), False),
+    (dl.zeros((3, 4)).as_readonly(), True),
+    (np.zeros((3, 4)), False),
+    (np.frombuffer(bytes(96)).reshape(3, 4), True),
+    (memoryview(bytes(12)).cast("B", (3, 4)), True),
+]
 
 
 @needs_peers
-@pytest.mark.parametrize("name", ARRAYS)
-def test_an_argument_becomes_a_struct_of_dlpark(name: str) -> None:
-    make, is_readonly = ARRAYS[name]
-    assert rx.mixed.for_dlpark(make()) == ([3, 4], is_readonly)
+@pytest.mark.parametrize(("array", "is_readonly"), ARRAYS)
+def test_an_argument_becomes_a_struct_of_dlpark(array: Any, is_readonly: bool) -> None:
+    assert rx.mixed.for_dlpark(array) == ([3, 4], is_readonly)

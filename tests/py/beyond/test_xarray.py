@@ -12,7 +12,6 @@ import pytest
 
 import dlfield as dl
 from catalog import CPU_PRESETS, count_up
-from childproc import run_python
 from fakes_interfaces import Exposing, double_matrix, host, lazily_loaded
 from oracle import values
 
@@ -219,15 +218,3 @@ def test_pickles_and_copies_of_the_data_array() -> None:
         assert other.identical(outer)
         back = from_xarray(other)
         assert (back.dims, values(back), back.ptr == field.ptr) == (("K", "I"), ROWS, False)
-
-
-def test_without_xarray_the_import_says_what_to_install() -> None:
-    output = run_python("""
-        import sys
-        sys.modules["xarray"] = None
-        try:
-            import dlfield.xarray
-        except ImportError as error:
-            print(error.name, error)
-    """)
-    assert output.startswith("xarray dlfield.xarray needs xarray, which is not installed: pip install xarray")
