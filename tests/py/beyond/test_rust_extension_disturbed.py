@@ -192,7 +192,8 @@ def test_a_repr_that_unwinds_leaves_later_messages_whole() -> None:
 
 def test_labels_that_raise_or_move_the_memory_are_an_error() -> None:
     class Labelled(np.ndarray[Any, Any]):
-        deed: Callable[[Any], Any] = reallocate
+        def deed(self) -> None:
+            reallocate(self)
 
         @property
         def __gt_dims__(self) -> Any:
@@ -218,7 +219,7 @@ def test_code_run_by_the_first_lookup_of_a_class_is_detected(torch: Any) -> None
             array.resize(10 * LONG, refcheck=False)
             return torch.Tensor.__dlpack_c_exchange_api__
 
-    class Late(torch.Tensor):  # type: ignore[misc, name-defined]
+    class Late(torch.Tensor):  # type: ignore[misc]
         __dlpack_c_exchange_api__ = Table()
 
     late = torch.ones(3, dtype=torch.float64).as_subclass(Late)
