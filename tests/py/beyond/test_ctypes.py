@@ -103,9 +103,7 @@ def test_members_of_structures_are_fields() -> None:
     with pytest.raises(dl.ExchangeError, match="bytes 0 to 128 of a buffer of 120 bytes"):
         dl.frombuffer(particles, (6,), "float64", strides=(size,))
     packed = (Packed * 5)()
-    with pytest.raises(
-        dl.ExchangeError, match="strides: 9 bytes at axis 0; allowed is a multiple of the element size 8"
-    ):
+    with pytest.raises(dl.ExchangeError, match="strides: 9 bytes"):
         dl.frombuffer(packed, (5,), "float64", strides=(9,), offset=1)
     with pytest.raises(dl.ExchangeError, match="strides: 9 bytes"):
         dl.from_pointer(ctypes.addressof(packed) + 1, (5,), "float64", strides=(9,), owner=packed)
@@ -177,29 +175,25 @@ def test_fields_are_arguments_in_every_way_of_ctypes(library: ctypes.CDLL) -> No
     assert (np.asarray(padded) == 1.0).all()
 
 
-def pointers() -> list[Any]:
-    memory = (ctypes.c_double * 3)(1.0, 2.0, 3.0)
-    return [
-        ctypes.cast(memory, ctypes.POINTER(ctypes.c_double)),
-        ctypes.cast(memory, ctypes.c_void_p),
-        ctypes.pointer(memory),
-        ctypes.c_char_p(b"text"),
-        ctypes.c_wchar_p("text"),
-        ctypes.CFUNCTYPE(None)(print),
-        ctypes.POINTER(ctypes.c_double)(),
-    ]
+MEMORY = (ctypes.c_double * 3)(1.0, 2.0, 3.0)
+POINTERS: list[Any] = [
+    ctypes.cast(MEMORY, ctypes.POINTER(ctypes.c_double)),
+    ctypes.cast(MEMORY, ctypes.c_void_p),
+    ctypes.pointer(MEMORY),
+    ctypes.c_char_p(b"text"),
+    ctypes.c_wchar_p("text"),
+    ctypes.CFUNCTYPE(None)(print),
+    ctypes.POINTER(ctypes.c_double)(),
+]
 
 
-@pytest.mark.parametrize("number", range(len(pointers())))
-def test_pointers_are_not_taken_for_the_memory_they_point_to(number: int) -> None:
+@pytest.mark.parametrize("pointer", POINTERS, ids=lambda pointer: type(pointer).__name__)
+def test_pointers_are_not_taken_for_the_memory_they_point_to(pointer: Any) -> None:
     """A pointer's buffer is the pointer itself: a field there would read the address, or overwrite it."""
-    pointer = pointers()[number]
     before = bytes(pointer)
-    with pytest.raises(
-        dl.NotAnArrayError, match=r"buf: .* is a pointer, and its buffer is the pointer itself; allowed"
-    ):
+    with pytest.raises(dl.NotAnArrayError, match=r"^buf: .* is a pointer"):
         dl.frombuffer(pointer, (1,), "float64")
-    with pytest.raises(dl.NotAnArrayError, match=r"buffer: .* is a pointer"):
+    with pytest.raises(dl.NotAnArrayError, match=r"^buffer: .* is a pointer"):
         dl.zeros((1,), buffer=pointer)
     assert bytes(pointer) == before
     with pytest.raises(dl.DTypeError, match=r"holds addresses; .* from_pointer"):
@@ -209,17 +203,16 @@ def test_pointers_are_not_taken_for_the_memory_they_point_to(number: int) -> Non
 
 
 def test_arrays_of_pointers_are_memory() -> None:
-    memory = (ctypes.c_double * 3)(1.0, 2.0, 3.0)
-    table = (ctypes.c_void_p * 2)(ctypes.addressof(memory))
-    assert dl.frombuffer(table, (2,), "uint64").tolist() == [ctypes.addressof(memory), 0]
+    table = (ctypes.c_void_p * 2)(ctypes.addressof(MEMORY))
+    assert dl.frombuffer(table, (2,), "uint64").tolist() == [ctypes.addressof(MEMORY), 0]
 
 
 def test_null_pointers_are_refused(library: ctypes.CDLL) -> None:
     null = library.nothing()
     assert null is None
-    with pytest.raises(TypeError, match="address: None, which is what ctypes makes of a null pointer; allowed is the"):
+    with pytest.raises(TypeError, match=r"^address: None"):
         dl.from_pointer(null, (3,), "float64")  # type: ignore[arg-type]
-    with pytest.raises(dl.ExchangeError, match="address: 0; allowed is the address of memory"):
+    with pytest.raises(dl.ExchangeError, match=r"^address: 0"):
         dl.from_pointer(0, (3,), "float64")
 
 

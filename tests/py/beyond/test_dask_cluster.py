@@ -24,7 +24,7 @@ def received():
 
 
 def test_tensors_stay_what_they_are_between_workers_and_on_disk() -> None:
-    output = clusters.run_on(
+    clusters.run_on(
         clusters.DASK,
         """
         def attributes(field):
@@ -63,14 +63,12 @@ def test_tensors_stay_what_they_are_between_workers_and_on_disk() -> None:
         for field, future in zip(fields, held):
             assert elsewhere(future, first) == attributes(field)
         assert client.run(lambda dask_worker: len(dask_worker.data.disk), workers=[first])[first] >= 3
-        print("done")
         """,
     )
-    assert "done" in output.splitlines(), output
 
 
 def test_steps_in_two_processes_are_bitwise_those_in_one_and_send_what_the_formula_says() -> None:
-    output = clusters.run_on(
+    clusters.run_on(
         clusters.DASK + PLACED,
         """
         halo, chunks = ((2, 1), (1, 1), (0, 0)), (8, 16, 4)
@@ -125,7 +123,5 @@ def test_steps_in_two_processes_are_bitwise_those_in_one_and_send_what_the_formu
         field = dlfield.dask.ones((64, 64), 16, backend="gt:cpu_ifirst", dims="KI")
         total = (field + dl.ones((64, 64), dims="KI")).rechunk(24).compute()
         assert (type(total).__name__, total.dims, total.layout) == ("Tensor", ("K", "I"), (0, 1)), total.layout
-        print("done")
         """,
     )
-    assert "done" in output.splitlines(), output

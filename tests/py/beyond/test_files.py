@@ -3,7 +3,6 @@
 import gc
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from childproc import run_python
 from dlfield import files
 
 NAMES = ("shape", "dtype", "strides", "dims", "halo", "origin", "layout", "alignment_size", "aligned_index")
@@ -32,11 +32,7 @@ FIELDS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 def numbered(shape: tuple[int, ...], dtype: Any = "float64", **keywords: Any) -> dl.Tensor:
     """Return a field whose elements differ."""
     numbers = np.arange(int(np.prod(shape))).reshape(shape)
-    return (
-        dl.from_array(numbers.astype("float64"), dtype, **keywords)
-        if dtype == "float64"
-        else dl.from_array(numbers % 2, "int64", **keywords).astype(dtype)
-    )
+    return dl.from_array(numbers.astype(dtype), **keywords)
 
 
 @pytest.mark.parametrize(("shape", "keywords"), FIELDS, ids=repr)
@@ -55,7 +51,7 @@ def test_a_field_comes_back_as_it_was(tmp_path: Path, shape: tuple[int, ...], ke
     assert dl.empty_like(again).strides == field.strides
 
 
-@pytest.mark.parametrize("name", sorted(str(dtype) for dtype in ("float32", "int8", "bool", "complex64", "uint64")))
+@pytest.mark.parametrize("name", ["float32", "float16", "int8", "bool", "complex64", "uint64"])
 def test_element_types(tmp_path: Path, name: str) -> None:
     field = numbered((3, 4), name, layout=(1, 0))
     for path in (tmp_path / "field.dlf", tmp_path / "field.npy"):
@@ -65,18 +61,15 @@ def test_element_types(tmp_path: Path, name: str) -> None:
         assert again.tolist() == field.tolist()
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "float16", "int4"])
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "int4"])
 def test_element_types_of_ml_dtypes(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("ml_dtypes")
-    field = dl.zeros((3, 4), name)
-    field[...] = 1
+    field = dl.ones((3, 4), name)
     dl.save_field(tmp_path / "field.dlf", field)
     again = dl.open_field(tmp_path / "field.dlf")
     assert again.dtype == field.dtype
     assert again.to_numpy().view("uint8").tobytes() == field.to_numpy().view("uint8").tobytes()
-    if name != "float16":
-        with pytest.raises(dl.DTypeError, match=rf"\.npy file cannot hold {name}; save it as \.dlf"):
-            dl.save_field(tmp_path / "field.npy", field)
+    with pytest.raises(dl.DTypeError, match=f"^path: .*{name}"):
+        dl.save_field(tmp_path / "field.npy", field)
 
 
 def test_nothing_but_elements_is_written(tmp_path: Path) -> None:
@@ -118,17 +111,16 @@ def test_npy_files_of_numpy_are_mapped(tmp_path: Path, order: Any) -> None:
 @pytest.mark.parametrize(
     ("keywords", "lost"),
     [
-        ({"dims": "IK"}, "dims"),
-        ({"halo": (1, 0)}, "halo, origin"),
-        ({"origin": (0, 1)}, "origin"),
+        ({"dims": "IKJ"}, "dims"),
+        ({"halo": (1, 0, 0)}, "halo, origin"),
+        ({"origin": (0, 1, 0)}, "origin"),
         ({"alignment_size": 64}, "layout or padding"),
+        ({"layout": (0, 2, 1)}, "layout or padding"),
     ],
 )
 def test_npy_files_refuse_what_they_cannot_keep(tmp_path: Path, keywords: Any, lost: str) -> None:
-    with pytest.raises(dl.LayoutError, match=f"cannot keep the field's {lost}; save it as .dlf"):
-        dl.save_field(tmp_path / "field.npy", dl.zeros((3, 5), **keywords))
-    with pytest.raises(dl.LayoutError, match="layout or padding"):
-        dl.save_field(tmp_path / "field.npy", dl.zeros((3, 5, 2), layout=(0, 2, 1)))
+    with pytest.raises(dl.LayoutError, match=f"^path: .*{lost}"):
+        dl.save_field(tmp_path / "field.npy", dl.zeros((3, 5, 2), **keywords))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -153,9 +145,10 @@ def test_modes(tmp_path: Path) -> None:
     assert (fixed.tolist(), own.tolist()) == ([0.0, 2.0, 0.0, 0.0], [0.0, 2.0, 3.0, 0.0])
     del shared
     assert dl.open_field(path).tolist() == [0.0, 2.0, 0.0, 0.0]
-    for mode in ("w+", "w", "", None, "rb"):
-        with pytest.raises(ValueError, match=r"mode: .*; allowed is 'r', 'r[+]' or 'c'"):
-            dl.open_field(path, mode)  # type: ignore[arg-type]
+    wrong: list[Any] = ["w+", "w", "", None, "rb", []]
+    for mode in wrong:
+        with pytest.raises(ValueError, match=r"^mode: "):
+            dl.open_field(path, mode)
     path.chmod(0o444)
     if os.geteuid() != 0:
         with pytest.raises(PermissionError):
@@ -163,21 +156,17 @@ def test_modes(tmp_path: Path) -> None:
     assert dl.open_field(str(path), "c").shape == (4,)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what is mapped")
 def test_the_mapping_lives_as_long_as_views(tmp_path: Path) -> None:
     dl.save_field(tmp_path / "field.dlf", numbered((1000,)))
 
-    def mapped() -> bool:
-        return "field.dlf" in Path("/proc/self/maps").read_text()
-
     view = np.asarray(dl.open_field(tmp_path / "field.dlf")[10:])
     gc.collect()
-    if sys.platform == "linux":
-        assert mapped()
+    assert "field.dlf" in Path("/proc/self/maps").read_text()
     assert view[0] == 10.0
     del view
     gc.collect()
-    if sys.platform == "linux":
-        assert not mapped()
+    assert "field.dlf" not in Path("/proc/self/maps").read_text()
 
 
 def test_an_open_field_keeps_the_old_file(tmp_path: Path) -> None:
@@ -211,17 +200,15 @@ def test_after_an_error_the_old_file_is_there_and_no_other(tmp_path: Path, monke
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "_reserve", full)
-    with pytest.raises(OSError, match="No space left"):
-        dl.save_field(path, dl.zeros((2,)))
-    monkeypatch.undo()
-    monkeypatch.setattr(files, "_write", full)
-    with pytest.raises(OSError, match="No space left"):
-        dl.save_field(path, dl.zeros((2,)))
+    for step in ("_reserve", "_write"):
+        monkeypatch.setattr(files, step, full)
+        with pytest.raises(OSError, match="No space left"):
+            dl.save_field(path, dl.zeros((2,)))
+        monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == ["field.dlf"]
     assert path.read_bytes() == before
     for wrong in ("field", "field.bin", "field.npz", ".dlf"):
-        with pytest.raises(dl.LayoutError, match=r"allowed is a name that ends in '\.npy' or '\.dlf'"):
+        with pytest.raises(dl.LayoutError, match=r"^path: "):
             dl.save_field(tmp_path / wrong, dl.zeros((2,)))
     with pytest.raises(FileNotFoundError):
         dl.save_field(tmp_path / "absent" / "field.dlf", dl.zeros((2,)))
@@ -245,20 +232,18 @@ def test_without_fallocate_zeros_are_written(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
 def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
-    code = f"""
-import errno, resource, signal
-import dlfield as dl
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    dl.save_field({str(tmp_path / "field.dlf")!r}, dl.ones((100, 1000)))
-except OSError as error:
-    assert error.errno == errno.EFBIG
-else:
-    raise SystemExit("no error")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run_python(f"""
+        import errno, resource, signal
+        import dlfield as dl
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        try:
+            dl.save_field({str(tmp_path / "field.dlf")!r}, dl.ones((100, 1000)))
+        except OSError as error:
+            assert error.errno == errno.EFBIG
+        else:
+            raise SystemExit("no error")
+    """)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -273,7 +258,6 @@ def test_opening_copies_nothing(tmp_path: Path) -> None:
 
 
 def test_the_module_is_imported_when_it_is_used() -> None:
-    code = "import sys, dlfield; assert 'dlfield.files' not in sys.modules; assert 'open_field' in dir(dlfield)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python("import sys, dlfield; assert 'dlfield.files' not in sys.modules; assert 'open_field' in dir(dlfield)")
     with pytest.raises(AttributeError, match="module 'dlfield' has no attribute 'open_fields'"):
         dl.open_fields  # type: ignore[attr-defined] # noqa: B018

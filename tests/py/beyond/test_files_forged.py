@@ -88,10 +88,6 @@ def test_the_start_is_checked(saved: Path, tmp_path: Path) -> None:
             dl.open_field(tmp_path / "pipe.npy", mode)
     with pytest.raises(FileNotFoundError):
         dl.open_field("")
-    unknown: Any
-    for unknown in ("w", None, []):
-        with pytest.raises(ValueError, match=r"mode: .*; allowed is 'r', 'r\+' or 'c'"):
-            dl.open_field(saved, unknown)
 
 
 @pytest.mark.parametrize(
@@ -128,101 +124,40 @@ def test_every_part_is_needed(saved: Path) -> None:
 
 BIG = 2**63
 
+# Values of each part of the header that are wrong beside the others.
+VALUES: list[tuple[str, list[Any]]] = [
+    ("shape", [[4], [4, -5], [4, 9], [5, 5], [4, BIG], [BIG - 1, BIG - 1], [4.0, 5], [True, 5], ["4", 5]]),
+    ("shape", ["45", None]),
+    ("strides", [[64, 8, 8], [-64, 8], [64, -8], [0, 8], [64, 0], [8, 8], [32, 8], [8, 64], [64, 4], [72, 8], None]),
+    ("strides", [[BIG - 8, 8]]),
+    ("offset", [-8, 10**6, BIG - 1, BIG, 1.5, None, 449]),
+    ("dtype", ["float128", "object", "O", "f8", "(3,)f8", "f8,f8", ">f8", "M8[s]", "S8", "complex128"]),
+    ("dtype", [8, None, {"names": ["a"]}]),
+    ("byteorder", ["big", "native", []]),
+    ("dims", [["K"], ["K", "K"], ["K", ""], ["K", 3], ["K", "\ud800"], "KJ", ["a"] * 10000]),
+    ("halo", [[[1, 1]], [[3, 3], [0, 0]], [[-1, 0], [0, 0]], [1, 1], [[1, 1, 1], [0, 0]], [[1], [0, 0]]]),
+    ("halo", [{"0": 1}]),
+    ("halo_is_cut", [1]),
+    ("origin", [[9, 0], [-1, 0], [0]]),
+    ("layout", [[0, 0], [1, 0], [0], [0, 2], None]),
+    ("padding", ["column", None, []]),
+    ("alignment_size", [0, -64, 4096, BIG, "64"]),
+    ("aligned_index", [[0, 0], [9, 9], [-1, 0], [1]]),
+]
+
 CHANGES: list[dict[str, Any]] = [
-    {"shape": [4]},
-    {"shape": [4, -5]},
-    {"shape": [4, 9]},
-    {"shape": [5, 5]},
-    {"shape": [4, BIG]},
-    {"shape": [BIG - 1, BIG - 1]},
-    {"shape": [4.0, 5]},
-    {"shape": [True, 5]},
-    {"shape": ["4", 5]},
-    {"shape": "45"},
-    {"shape": None},
+    *({name: value} for name, values in VALUES for value in values),
     {"shape": [1] * 65, "strides": [8] * 65, "layout": list(range(65)), "dims": None, "halo": None},
-    {"strides": [64, 8, 8]},
-    {"strides": [-64, 8]},
-    {"strides": [64, -8]},
-    {"strides": [0, 8]},
-    {"strides": [64, 0]},
-    {"strides": [8, 8]},
-    {"strides": [32, 8]},
-    {"strides": [8, 64]},
-    {"strides": [64, 4]},
-    {"strides": [BIG - 8, 8]},
-    {"strides": [72, 8]},
-    {"strides": None},
     {"offset": 0, "shape": [4000, 5]},
-    {"offset": -8},
-    {"offset": 10**6},
-    {"offset": BIG - 1},
-    {"offset": BIG},
-    {"offset": 1.5},
-    {"offset": None},
-    {"offset": 449},
-    {"dtype": "float128"},
-    {"dtype": "object"},
-    {"dtype": "O"},
-    {"dtype": "f8"},
-    {"dtype": "(3,)f8"},
-    {"dtype": "f8,f8"},
-    {"dtype": ">f8"},
-    {"dtype": "M8[s]"},
-    {"dtype": "S8"},
-    {"dtype": "complex128"},
-    {"dtype": 8},
-    {"dtype": None},
-    {"dtype": {"names": ["a"]}},
-    {"byteorder": "big"},
-    {"byteorder": "native"},
-    {"byteorder": []},
-    {"dims": ["K"]},
-    {"dims": ["K", "K"]},
-    {"dims": ["K", ""]},
-    {"dims": ["K", 3]},
-    {"dims": ["K", "\ud800"]},
-    {"dims": "KJ"},
-    {"dims": ["a"] * 10_000},
-    {"halo": [[1, 1]]},
-    {"halo": [[3, 3], [0, 0]]},
-    {"halo": [[-1, 0], [0, 0]]},
-    {"halo": [1, 1]},
-    {"halo": [[1, 1, 1], [0, 0]]},
-    {"halo": [[1], [0, 0]]},
-    {"halo": {"0": 1}},
-    {"halo_is_cut": 1},
-    {"origin": [9, 0]},
-    {"origin": [-1, 0]},
-    {"origin": [0]},
-    {"layout": [0, 0]},
-    {"layout": [1, 0]},
-    {"layout": [0]},
-    {"layout": [0, 2]},
-    {"layout": None},
-    {"padding": "column"},
-    {"padding": None},
-    {"padding": []},
-    {"alignment_size": 0},
-    {"alignment_size": -64},
-    {"alignment_size": 4096},
-    {"alignment_size": BIG},
-    {"alignment_size": "64"},
-    {"aligned_index": [0, 0]},
-    {"aligned_index": [9, 9]},
-    {"aligned_index": [-1, 0]},
-    {"aligned_index": [1]},
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: repr(change)[:40])
 def test_numbers_that_fit_neither_each_other_nor_the_file(saved: Path, change: dict[str, Any]) -> None:
-    header, _ = parts(saved)
-    data = saved.read_bytes()
-    header["offset"] += 512 - (len(data) - len(parts(saved)[1]))
-    write(saved, header, parts(saved)[1])
+    header, block = parts(saved)
+    header["offset"] += 512 - (len(saved.read_bytes()) - len(block))
+    write(saved, header, block)
     assert float(dl.open_field(saved).sum()) == 20.0
-    _, block = parts(saved)
     write(saved, header | change, block)
     refused(saved)
 
@@ -231,7 +166,7 @@ def test_random_changes_are_errors_or_fields_inside_the_file(saved: Path) -> Non
     """Whatever a header says, all elements of what is opened can be read."""
     data, draw = saved.read_bytes(), random.Random(3)
     opened = 0
-    for _ in range(3000):
+    for _ in range(1000):
         forged = bytearray(data)
         for _ in range(draw.randint(1, 3)):
             place = draw.randrange(len(data) if draw.random() < 0.1 else 420)
@@ -244,7 +179,7 @@ def test_random_changes_are_errors_or_fields_inside_the_file(saved: Path) -> Non
         opened += 1
         assert field.nbytes <= len(forged)
         np.asarray(field).tobytes()
-    assert opened > 30
+    assert opened > 10
 
 
 def npy(shape: str, descr: str = "'<f8'", order: str = "False", version: tuple[int, int] = (1, 0)) -> bytes:

@@ -1,9 +1,6 @@
 """`dlfield.mpi` on several processes of MPI. Nothing here may hang: every run has a time limit."""
 
 import doctest
-import importlib.util
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranks
-from childproc import run_python
+from pages import DOCS, ROOT, blocks
 
 PROGRAMS = Path(__file__).parents[1] / "support" / "mpi_programs"
-ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "dlfield" / "mpi"
 
 
@@ -86,27 +82,6 @@ def test_examples_in_docstrings() -> None:
     assert [line.split(", attempted=")[0] for line in found] == [f"{doctest.TestResults.__name__}(failed=0"] * 2
 
 
-def test_without_mpi4py_the_error_says_what_to_install() -> None:
-    run_python(
-        """
-        import sys
-        sys.modules["mpi4py"] = None
-        try:
-            import dlfield.mpi
-        except ModuleNotFoundError as error:
-            assert "pip install mpi4py" in str(error), error
-        else:
-            raise AssertionError
-        """
-    )
-
-
-def test_nothing_imports_mpi_by_itself() -> None:
-    assert importlib.util.find_spec("dlfield.mpi") is not None
-    run_python("import sys, dlfield; assert not [name for name in sys.modules if 'mpi' in name.split('.')]")
-    assert sys.modules.get("mpi4py.MPI") is None
-
-
 @pytest.mark.parametrize("processes", [2, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (1, 4, 6))])
 def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> None:
     first = ranks.run(processes, "-m", "mpi4py", ROOT / "examples" / "diffusion_mpi.py").splitlines()[0]
@@ -116,8 +91,7 @@ def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> No
 
 def test_the_page_runs_as_printed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    page = ROOT / "docs" / "mpi.md"
-    code = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    code = blocks(DOCS / "mpi.md", "python")
     assert len(code) == 9
     program.write_text("\n".join(code))
     assert ranks.run(4, "-m", "mpi4py", program) == ""

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.exhaustive
 
 
 def test_fields_are_shared_readonly() -> None:
-    output = clusters.run_on(
+    clusters.run_on(
         clusters.RAY,
         """
         import os
@@ -56,15 +56,13 @@ def test_fields_are_shared_readonly() -> None:
         for _ in range(3):
             ray.put(dl.full((128, 128, 20), 4.0))
         assert float(last.min()) == float(last.max()) == 3.0
-        print("done")
         """,
     )
-    assert "done" in output.splitlines(), output
 
 
 def test_memory_is_flat_over_many_gets() -> None:
     """500 gets of a field of 10 MB, and 40 puts into a store of 100 MB, which is full after 10 that are kept."""
-    output = clusters.run_on(
+    clusters.run_on(
         clusters.RAY,
         """
         import gc, pathlib, time
@@ -104,7 +102,5 @@ def test_memory_is_flat_over_many_gets() -> None:
         assert on_disk() == []
         kept = [ray.put(field) for _ in range(12)]
         assert on_disk() != [], "the count sees what is kept"
-        print("done")
         """,
     )
-    assert "done" in output.splitlines(), output

@@ -3,8 +3,6 @@
 `make test` builds it, with the functions of `kinds`, which only these tests call.
 """
 
-import doctest
-import gc
 import sys
 import threading
 import weakref
@@ -17,15 +15,18 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from calls import torch_of
 from catalog import NUMPY_CODES, dtype_named
-from fakes import FakeTensor
+from fakes import RaisingProducer
+from interleaved_threads import run_in_threads
 from leak_checks import grown
+from pages import ROOT, blocks, run_session
 
 rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds
 
 SHAPE = (6, 5, 4)
-EXAMPLE = Path(__file__).parents[3] / "examples/rust_extension"
+EXAMPLE = ROOT / "examples/rust_extension"
 
 
 def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -48,10 +49,6 @@ def laplacian_of(inp: Any) -> Any:
     return out
 
 
-def as_torch(array: Any) -> Any:
-    return pytest.importorskip("torch").from_numpy(array)
-
-
 def as_jax(array: Any) -> Any:
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
@@ -68,7 +65,7 @@ def as_buffer(array: Any) -> Any:
 
 SOURCES: list[Callable[[Any], Any]] = [
     np.asarray,
-    as_torch,
+    torch_of,
     as_jax,
     as_xarray,
     as_buffer,
@@ -100,7 +97,7 @@ def test_every_array_is_accepted(source: Callable[[Any], Any]) -> None:
         lambda: np.zeros(SHAPE, order="F"),
         lambda: np.zeros((2 * SHAPE[0], *SHAPE[1:]))[::-2],
         lambda: np.zeros((*SHAPE[:2], 2 * SHAPE[2]))[:, ::-1, 1::2],
-        lambda: as_torch(np.zeros(SHAPE)),
+        lambda: torch_of(np.zeros(SHAPE)),
         lambda: as_xarray(np.zeros(SHAPE)),
         lambda: dl.zeros(SHAPE),
         lambda: dl.zeros(SHAPE, backend="gtmc", halo=(1, 1, 1)),
@@ -127,7 +124,7 @@ def test_two_arrays_of_any_strides_are_visited_together(cut: Any, order: Any) ->
 
 def test_arrays_of_different_shapes_are_not_visited() -> None:
     out = numbers()
-    with pytest.raises(dl.LayoutError, match=r"\[6, 5, 4\] of the array at position 1; the first array has \[5, 4\]"):
+    with pytest.raises(dl.LayoutError, match=r"\[6, 5, 4\] of the array at position 1"):
         rx.add_scaled(1.0, out[0].copy(), out)
     assert out.tolist() == numbers().tolist()
 
@@ -165,10 +162,8 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: kinds.fill(np.broadcast_to(0.0, (3,)), 1.0), "read-only"),
     (lambda: kinds.fill(dl.zeros(3).as_readonly(), 1.0), "read-only"),
     (lambda: kinds.fill(dl.zeros(3).__dlpack__(), 1.0), "read-only"),
-    (
-        lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0),
-        "make elements share memory",
-    ),
+    (lambda: kinds.fill(as_jax(np.zeros(3)), 1.0), "read-only"),
+    (lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0), "elements share memory"),
     (lambda: kinds.flags(np.array([0, 1, 2], "u1").view("?")), "bool with the byte 2"),
 ]
 
@@ -182,33 +177,21 @@ def test_a_mismatch_is_a_type_error_with_the_reason(call: Callable[[], Any], mes
     assert note.startswith("while processing '")
 
 
-def test_jax_arrays_are_not_written() -> None:
-    with pytest.raises(TypeError, match="read-only"):
-        kinds.fill(as_jax(np.zeros(3)), 1.0)
-
-
 def test_the_producers_own_errors_are_raised() -> None:
-    class Broken:
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (1, 0)
-
-        def __dlpack__(self, **_: Any) -> Any:
-            raise ZeroDivisionError("mine")
-
     with pytest.raises(ZeroDivisionError, match="mine"):
-        rx.sum(Broken())
+        rx.sum(RaisingProducer(ZeroDivisionError("mine")))
 
 
 def test_matching_orders() -> None:
     array = np.arange(6, dtype="f4").reshape(2, 3)
     assert kinds.c_order(array) == kinds.f_order(np.asfortranarray(array)) == list(range(6))
-    assert kinds.c_order(as_torch(array)) == list(range(6))
+    assert kinds.c_order(torch_of(array)) == list(range(6))
 
 
 def test_a_copy_is_made_only_if_needed() -> None:
     array = np.arange(6.0).reshape(2, 3)
     assert kinds.or_copy(np.asfortranarray(array)) == (False, list(range(6)))
-    for other in (array, array.astype("i4"), array.astype("f4", order="F"), as_torch(array.astype("f2"))):
+    for other in (array, array.astype("i4"), array.astype("f4", order="F"), torch_of(array.astype("f2"))):
         assert kinds.or_copy(other) == (True, list(range(6)))
     odd = np.frombuffer(bytes(1) + np.asfortranarray(array).tobytes("F"), "u1")[1:].view("f8").reshape(2, 3, order="F")
     assert kinds.or_copy(odd) == (True, list(range(6)))
@@ -224,20 +207,6 @@ def test_memory_of_a_gpu_is_described() -> None:
         rx.sum(OnGpu())
 
 
-@pytest.mark.parametrize("version", [None, (1, 0)])
-def test_a_capsule_that_does_not_fit_is_not_consumed(version: tuple[int, int] | None) -> None:
-    fake = FakeTensor(np.arange(3, dtype="f4"), version=version)
-    capsule = fake.capsule()
-    with pytest.raises(TypeError, match="float32; wanted is float64"):
-        rx.sum(capsule)
-    assert fake.deleted == 0
-    assert dl.from_dlpack(capsule).to_numpy().tolist() == [0, 1, 2]
-    with pytest.raises(TypeError, match="consumed already"):
-        rx.ndim(capsule)
-    gc.collect()
-    assert fake.deleted == 1
-
-
 def overlapping() -> list[tuple[Any, Any]]:
     cube = np.zeros(SHAPE)
     longer = np.zeros((SHAPE[0] + 1, *SHAPE[1:]))
@@ -246,19 +215,17 @@ def overlapping() -> list[tuple[Any, Any]]:
         (cube, cube),
         (cube[::-1], cube),
         (longer[1:], longer[:-1]),
-        (as_torch(cube), cube),
+        (torch_of(cube), cube),
         (field, np.asarray(field)),
         (field, field),
-        (as_xarray(cube), as_torch(cube)),
+        (as_xarray(cube), torch_of(cube)),
     ]
 
 
 @pytest.mark.parametrize("case", range(len(overlapping())))
 def test_arguments_that_overlap_are_refused(case: int) -> None:
     inp, out = overlapping()[case]
-    with pytest.raises(
-        TypeError, match=r"overlap: this array would be written, but another argument .* reads memory of it"
-    ) as caught:
+    with pytest.raises(TypeError, match=r"^overlap: this array would be written, but .* reads memory") as caught:
         rx.laplacian(inp, out)
     assert caught.value.__notes__ == ["while processing 'out'"]
     # No borrow outlives the call.
@@ -290,33 +257,24 @@ def test_overlap_of_many_arguments() -> None:
 def test_borrows_last_for_the_whole_call() -> None:
     array, other = np.zeros(4), np.zeros(4)
 
-    def wrote(what: Any) -> str:
+    def said(call: Callable[..., Any], *arguments: Any) -> str:
         try:
-            kinds.fill(what, 3.0)
+            return str(call(*arguments))
         except TypeError as error:
             return str(error)
-        return "written"
 
-    assert kinds.reading(array, lambda: (wrote(array[1:]), wrote(other), rx.sum(array)))[1][1:] == ("written", 0.0)
-    assert "reads memory" in kinds.reading(array, lambda: wrote(array[1:]))[1]
-    assert "writes memory" in kinds.writing(array, lambda: wrote(array[:1]))
-
-    def read_elsewhere() -> list[str]:
-        said: list[str] = []
-
-        def read() -> None:
-            try:
-                rx.sum(array)
-            except TypeError as error:
-                said.append(str(error))
-
-        thread = threading.Thread(target=read)
+    def read_elsewhere() -> str:
+        found: list[str] = []
+        thread = threading.Thread(target=lambda: found.append(said(rx.sum, array)))
         thread.start()
         thread.join()
-        return said
+        return found[0]
 
+    assert kinds.reading(array, lambda: (said(kinds.fill, other, 3.0), rx.sum(array)))[1] == ("None", 0.0)
+    assert "reads memory" in kinds.reading(array, lambda: said(kinds.fill, array[1:], 3.0))[1]
+    assert "writes memory" in kinds.writing(array, lambda: said(kinds.fill, array[:1], 3.0))
     message = "this array would be read, but another argument or a running call writes memory of it"
-    assert message in kinds.writing(array, read_elsewhere)[0]
+    assert message in kinds.writing(array, read_elsewhere)
     with pytest.raises(ZeroDivisionError):
         kinds.writing(array, lambda: 1 // 0)
     assert rx.sum(array) == 4.0
@@ -327,11 +285,8 @@ def test_returned_tensors_are_dlfields() -> None:
     assert type(field) is dl.Tensor
     assert (field.layout, field.halo, field.origin) == ((2, 1, 0), ((1, 1),) * 3, (1, 1, 1))
     like = dl.zeros((8, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 1))
-    assert (field.strides, field.alignment_size, field.aligned_index) == (
-        like.strides,
-        like.alignment_size,
-        like.aligned_index,
-    )
+    for name in ("strides", "alignment_size", "aligned_index"):
+        assert getattr(field, name) == getattr(like, name), name
     count = rx.count_to(5)
     assert (type(count), count.dtype, count.to_numpy().tolist()) == (dl.Tensor, np.dtype("u4"), [0, 1, 2, 3, 4])
 
@@ -359,10 +314,9 @@ def test_arrays_of_rust_keep_their_layout() -> None:
 
 
 def test_rusts_errors_are_dlfields() -> None:
-    with pytest.raises(dl.LayoutError, match="shape: extent -1 at axis 0"):
-        kinds.fail()
-    with pytest.raises(dl.LayoutError):
-        rx.make_field((-1, 3, 3))
+    for call in (kinds.fail, lambda: rx.make_field((-1, 3, 3))):
+        with pytest.raises(dl.LayoutError, match=r"^shape: "):
+            call()
 
 
 def test_nothing_is_kept_after_a_call() -> None:
@@ -385,7 +339,7 @@ def test_nothing_is_kept_after_a_call() -> None:
 def calls() -> dict[str, Callable[[], object]]:
     """Calls of the extension, for `leak_checks`."""
     array = np.zeros((4, 4), "f4")
-    sources = [array, as_torch(array), dl.from_array(array), as_xarray(array), as_buffer(array)]
+    sources = [array, torch_of(array), dl.from_array(array), as_xarray(array), as_buffer(array)]
 
     def everything() -> None:
         for source in sources:
@@ -401,30 +355,21 @@ def calls() -> dict[str, Callable[[], object]]:
 
 
 def test_no_memory_grows_from_call_to_call() -> None:
-    found = grown("test_rust_extension", "calls", rounds=500)["everything"]
-    found.assert_none_in(500)
+    grown("test_rust_extension", "calls", rounds=200)["everything"].assert_none_in(200)
 
 
-def test_the_tutorial_runs(tmp_path: Path) -> None:
+def test_the_tutorial_runs() -> None:
     pytest.importorskip("torch")
-    text = (EXAMPLE / "README.md").read_text()
     # Errors are in text blocks: before Python 3.13 doctest cannot match an exception with notes.
-    runs = "".join(block.split("```")[0] for block in text.split("```pycon\n")[1:])
-    (tmp_path / "tutorial.txt").write_text(runs)
-    failed, attempted = doctest.testfile(str(tmp_path / "tutorial.txt"), module_relative=False)
-    assert attempted >= 7
-    assert failed == 0
+    assert run_session("".join(blocks(EXAMPLE / "README.md", "pycon"))) >= 7
 
 
 def test_the_tutorial_shows_the_code_there_is() -> None:
-    text = (EXAMPLE / "README.md").read_text()
     flat = " ".join(" ".join((EXAMPLE / "src" / name).read_text().split()) for name in ("lib.rs", "gpu.rs"))
-    blocks = [block.split("```")[0] for block in text.split("```rust\n")[1:]]
-    for block in blocks:
-        for line in block.splitlines():
-            if line.strip() and "..." not in line:
-                assert " ".join(line.split()) in flat
-    assert len(blocks) == 7
+    shown = blocks(EXAMPLE / "README.md", "rust")
+    assert len(shown) == 7
+    lines = [" ".join(line.split()) for block in shown for line in block.splitlines() if "..." not in line]
+    assert [line for line in lines if line not in flat] == []
 
 
 def test_no_thread_reads_what_another_writes() -> None:
@@ -433,7 +378,7 @@ def test_no_thread_reads_what_another_writes() -> None:
 
     def work(seed: int) -> None:
         random = np.random.default_rng(seed)
-        for _ in range(3000):
+        for _ in range(1000):
             array = arrays[random.integers(3)]
             try:
                 # Sums release the GIL.
@@ -442,11 +387,7 @@ def test_no_thread_reads_what_another_writes() -> None:
             except TypeError as error:
                 outcomes.add(str(error).split(":")[0])
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, range(4))
     assert "done" in outcomes
     assert outcomes <= {"done", "overlap"}
     # No borrow outlives the calls.

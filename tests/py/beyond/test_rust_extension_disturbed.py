@@ -43,10 +43,6 @@ class InterfaceMeddler:
         return self.array.__array_interface__
 
 
-class Subclass(np.ndarray[Any, Any]):
-    pass
-
-
 def reallocate(array: Any) -> None:
     array.resize(10 * LONG, refcheck=False)
 
@@ -62,6 +58,9 @@ def set_shape(array: Any) -> None:
 
 
 def subclassed(array: Any) -> Any:
+    class Subclass(np.ndarray[Any, Any]):
+        pass
+
     made = Subclass(array.shape)
     made[...] = array
     return made
@@ -103,16 +102,38 @@ class Number:
         return 2.0
 
 
+def panics(message: str, call: Callable[..., Any], array: Any, deed: Callable[[], Any]) -> None:
+    """PyO3 converts numbers itself: the memory is looked at again before the first view."""
+    with pytest.raises(BaseException, match=message) as caught:
+        call(array, Number(deed))
+    assert type(caught.value).__name__ == "PanicException"
+
+
 @pytest.mark.parametrize("deed", [reallocate, set_state, set_shape, lambda array: array.setflags(write=False)])
 def test_an_array_that_a_later_number_moves_has_no_view(deed: Callable[[Any], None]) -> None:
-    """PyO3 converts numbers itself: the memory is looked at again before the first view."""
     array = np.ones(LONG)
-    with pytest.raises(BaseException, match=MOVED) as caught:
-        kinds.fill(array, Number(lambda: deed(array)))
-    assert type(caught.value).__name__ == "PanicException"
+    panics(MOVED, kinds.fill, array, lambda: deed(array))
     kept = np.ones(LONG)
     kinds.fill(kept, Number(lambda: None))
     assert set(kept) == {2.0}
+
+
+TORCH_DEEDS: list[Callable[[Any], Any]] = [
+    lambda tensor: tensor.untyped_storage().resize_(0),
+    lambda tensor: tensor.untyped_storage().resize_(80 * LONG),
+    lambda tensor: tensor.resize_(3),
+    lambda tensor: tensor.resize_(10 * LONG),
+    lambda tensor: setattr(tensor, "data", tensor.new_zeros(3)),
+]
+
+
+@pytest.mark.parametrize("deed", TORCH_DEEDS)
+def test_a_torch_tensor_that_another_argument_moves_is_refused(torch: Any, deed: Callable[[Any], Any]) -> None:
+    tensor = torch.ones(LONG, dtype=torch.float64)
+    with pytest.raises(TypeError, match=r"moved: .*torch.Tensor"):
+        kinds.several([tensor, Meddler(lambda: deed(tensor))], [])
+    later = torch.ones(LONG, dtype=torch.float64)
+    panics(MOVED, kinds.fill, later, lambda: deed(later))
 
 
 def test_the_check_before_a_view_runs_no_code() -> None:
@@ -133,35 +154,14 @@ def test_the_check_before_a_view_runs_no_code() -> None:
             warnings.simplefilter("ignore")
             array.dtype = other
 
-    with pytest.raises(BaseException, match=r"moved: .* now it is an array with elements of a type that"):
-        kinds.fill(array, Number(set_dtype))
-
-
-@pytest.mark.parametrize(
-    "deed",
-    [
-        lambda tensor: tensor.untyped_storage().resize_(0),
-        lambda tensor: tensor.resize_(10 * LONG),
-        lambda tensor: setattr(tensor, "data", tensor.new_zeros(3)),
-    ],
-)
-def test_a_torch_tensor_that_a_later_number_moves_has_no_view(deed: Callable[[Any], None]) -> None:
-    torch = pytest.importorskip("torch")
-    tensor = torch.ones(LONG, dtype=torch.float64)
-    with pytest.raises(BaseException, match=MOVED) as caught:
-        kinds.fill(tensor, Number(lambda: deed(tensor)))
-    assert type(caught.value).__name__ == "PanicException"
+    panics(r"moved: .* now it is an array with elements of a type that", kinds.fill, array, set_dtype)
 
 
 def test_bools_that_a_later_number_spoils_have_no_view() -> None:
     flags = np.ones(LONG, "?")
-    with pytest.raises(BaseException, match=r"moved: .*bool with the byte 7") as caught:
-        kinds.flags_before(flags, Number(lambda: flags.view("u1").fill(7)))
-    assert type(caught.value).__name__ == "PanicException"
+    panics(r"moved: .*bool with the byte 7", kinds.flags_before, flags, lambda: flags.view("u1").fill(7))
     assert kinds.flags_before(np.ones(LONG, "?"), 1.0) == (LONG, 1.0)
-
-
-def test_moved_bools_are_not_read_to_check_them() -> None:
+    # Moved ones are not read to check them.
     flags = np.ones(LONG, "?")
     with pytest.raises(dl.ExchangeError, match=MOVED):
         kinds.any_flags_before(flags, Number(lambda: reallocate(flags)))
@@ -190,31 +190,28 @@ def test_a_repr_that_unwinds_leaves_later_messages_whole() -> None:
         kinds.labels(np.ones(3).view(Labelled))
 
 
-def test_an_interrupt_in_the_labels_arrives() -> None:
+def test_labels_that_raise_or_move_the_memory_are_an_error() -> None:
     class Labelled(np.ndarray[Any, Any]):
+        def deed(self) -> None:
+            reallocate(self)
+
         @property
         def __gt_dims__(self) -> Any:
+            self.deed()
+            return ("I",)
+
+    class Interrupting(Labelled):
+        def deed(self) -> None:
             raise KeyboardInterrupt("in __gt_dims__")
 
     with pytest.raises(KeyboardInterrupt, match="in __gt_dims__"):
-        kinds.labels(np.ones(3).view(Labelled))
+        kinds.labels(Interrupting((3,)))
+    with pytest.raises(TypeError, match="changed"):
+        kinds.labels(Labelled((LONG,)))
 
 
-def test_a_torch_tensor_that_another_argument_moves_is_refused() -> None:
-    torch = pytest.importorskip("torch")
-    for nbytes in (0, 8 * LONG * 10):
-        tensor = torch.ones(LONG, dtype=torch.float64)
-        storage = tensor.untyped_storage()
-        with pytest.raises(TypeError, match=r"moved: .*torch.Tensor"):
-            kinds.several([tensor, Meddler(lambda: storage.resize_(nbytes))], [])  # noqa: B023
-    tensor = torch.ones(LONG, dtype=torch.float64)
-    with pytest.raises(TypeError, match=r"moved: .*torch.Tensor"):
-        kinds.several([tensor, Meddler(lambda: tensor.resize_(3))], [])
-
-
-def test_code_run_by_the_first_lookup_of_a_class_is_detected() -> None:
+def test_code_run_by_the_first_lookup_of_a_class_is_detected(torch: Any) -> None:
     """A type's attributes are looked up once, and the lookup may run code, such as a descriptor's."""
-    torch = pytest.importorskip("torch")
     array = np.ones(LONG)
 
     class Table:
@@ -222,7 +219,7 @@ def test_code_run_by_the_first_lookup_of_a_class_is_detected() -> None:
             array.resize(10 * LONG, refcheck=False)
             return torch.Tensor.__dlpack_c_exchange_api__
 
-    class Late(torch.Tensor):  # type: ignore[misc, name-defined]
+    class Late(torch.Tensor):  # type: ignore[misc]
         __dlpack_c_exchange_api__ = Table()
 
     late = torch.ones(3, dtype=torch.float64).as_subclass(Late)
@@ -298,3 +295,10 @@ def test_bools_are_checked_again() -> None:
 def test_unmoved_arrays_are_accepted(inner: Callable[[Any], Any], outer: Callable[[Any], Any]) -> None:
     arrays = [outer(inner(np.ones(3))) for _ in range(3)]
     assert kinds.several([*arrays, Meddler(lambda: None), *arrays], []) == 21.0
+
+
+def test_importing_an_array_to_keep_may_not_move_another() -> None:
+    array = np.ones(LONG)
+    with pytest.raises(TypeError, match="moved"):
+        rx.kinds_views.sum_and_keep(array, Meddler(lambda: reallocate(array)))
+    assert rx.kinds_views.sum_and_keep(np.ones(3), np.zeros(3))[0] == 3.0

@@ -1,6 +1,7 @@
 """What the example extension in Rust says when an argument is refused, and that nothing is consumed or lost by it."""
 
 import gc
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
+from childproc import run_cases, run_python
 from dlpack_structs import IS_COPIED
 from fakes import FakeTensor, OldProducer, Producer
 
@@ -19,14 +20,14 @@ kinds = rx.kinds
 def refused(call: Callable[[], Any]) -> str:
     with pytest.raises(TypeError) as caught:
         call()
+    assert type(caught.value) is TypeError
     return str(caught.value)
 
 
 def test_bools_are_checked_only_without_a_writer() -> None:
     flags = np.array([0, 1, 2], "u1").view("?")
     # Otherwise the error would be about the byte 2.
-    said = kinds.writing_flags(flags[:2], lambda: refused(lambda: kinds.flags(flags)))
-    assert said.startswith("overlap: this array would be read, but another argument or a running call writes memory")
+    assert kinds.writing_flags(flags[:2], lambda: refused(lambda: kinds.flags(flags))).startswith("overlap: ")
     capsule = FakeTensor(np.array([0, 1, 2], "u1"), dtype=(6, 8, 1)).capsule()
     assert "bool with the byte 2" in refused(lambda: kinds.flags(capsule))
 
@@ -40,6 +41,30 @@ def test_bools_of_a_copy_are_bools() -> None:
         assert "bool with the byte 2" in refused(lambda: kinds.flags_or_copy(flags))  # noqa: B023
 
 
+# The elements, the flags, or None for a capsule of the old protocol, which has none; a call, and its error.
+WRONG_CAPSULES: list[tuple[Any, int | None, Callable[[Any], Any], str]] = [
+    (np.arange(3, dtype="f4"), None, rx.sum, "float32"),
+    (np.arange(3, dtype="f4"), 0, rx.sum, "float32"),
+    (np.ones((2, 2), "c16"), 0, kinds.or_copy, "ndim|dtype"),
+    (np.ones(3), 0, kinds.or_copy, "ndim"),
+    *((np.ones(3), IS_COPIED, call, "has made a copy") for call in (rx.sum, rx.ndim, lambda x: kinds.fill(x, 1.0))),
+]
+
+
+@pytest.mark.parametrize(("data", "flags", "call", "said"), WRONG_CAPSULES)
+def test_a_capsule_that_is_refused_is_not_consumed(
+    data: Any, flags: int | None, call: Callable[[Any], Any], said: str
+) -> None:
+    fake = FakeTensor(data, version=None) if flags is None else FakeTensor(data, flags=flags)
+    capsule = fake.capsule()
+    assert re.search(said, refused(lambda: call(capsule)))
+    assert fake.deleted == 0
+    assert dl.from_dlpack(capsule).to_numpy().tolist() == data.tolist()
+    assert "consumed already" in refused(lambda: rx.ndim(capsule))
+    gc.collect()
+    assert fake.deleted == 1
+
+
 @pytest.mark.parametrize("version", [None, (1, 0)])
 def test_a_capsule_that_overlaps_is_not_consumed(version: tuple[int, int] | None) -> None:
     array = np.zeros(4)
@@ -51,24 +76,6 @@ def test_a_capsule_that_overlaps_is_not_consumed(version: tuple[int, int] | None
     assert fake.deleted == 0
     assert rx.sum(capsule) == 4.0
     assert fake.deleted == 1
-
-
-@pytest.mark.parametrize("data", [np.ones((2, 2), "c16"), np.ones(3)])
-def test_a_capsule_that_cannot_be_copied_is_not_consumed(data: Any) -> None:
-    fake = FakeTensor(data)
-    capsule = fake.capsule()
-    refused(lambda: kinds.or_copy(capsule))
-    assert fake.deleted == 0
-    assert dl.from_dlpack(capsule).to_numpy().tolist() == data.tolist()
-
-
-def test_a_capsule_with_a_copy_is_not_consumed() -> None:
-    fake = FakeTensor(np.ones(3), flags=IS_COPIED)
-    capsule = fake.capsule()
-    for call in (rx.sum, rx.ndim, lambda given: kinds.fill(given, 1.0)):
-        assert "the producer has made a copy" in refused(lambda: call(capsule))  # noqa: B023
-    assert fake.deleted == 0
-    assert dl.from_dlpack(capsule).to_numpy().tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -110,36 +117,29 @@ def test_writable_of_a_legacy_description_is_kept() -> None:
 
 def test_a_description_of_a_capsule_says_why_it_is_refused() -> None:
     seen = dl.describe(dl.zeros(3).__dlpack__())
-    with pytest.raises(TypeError, match=r"a dlfield.Descriptor of a DLPack capsule, .*from_dlpack") as caught:
-        rx.sum(seen)
-    assert type(caught.value) is TypeError
+    assert re.search(r"a dlfield.Descriptor of a DLPack capsule, .*from_dlpack", refused(lambda: rx.sum(seen)))
 
 
 def test_a_process_without_dlfield_says_what_is_refused() -> None:
-    code = """
+    prelude = """
         import sys
         import rust_extension as rx
-        sys.modules["dlfield"] = sys.modules["dlfield._native"] = None
-        try:
-            rx.sum([1.0])
-        except TypeError as error:
-            print(type(error).__name__, "has no protocol of an array" in str(error))
-        try:
-            rx.kinds.fail()
-        except ValueError as error:
-            print(type(error).__name__, error)
+
+        def raised(call, *arguments):
+            try:
+                call(*arguments)
+            except Exception as error:
+                return error
     """
-    assert run_python(code).splitlines() == [
-        "TypeError True",
-        "LayoutError shape: extent -1 at axis 0; allowed is 0 or more",
-    ]
-
-
-def test_a_failing_import_of_dlfield_is_raised() -> None:
-    code = """
-        import sys
-        import rust_extension as rx
-
+    absent = """
+        sys.modules["dlfield"] = sys.modules["dlfield._native"] = None
+        error = raised(rx.sum, [1.0])
+        assert type(error) is TypeError and "has no protocol of an array" in str(error), error
+        error = raised(rx.kinds.fail)
+        assert type(error).__name__ == "LayoutError" and isinstance(error, ValueError), error
+        assert str(error).startswith("shape: extent -1 at axis 0"), error
+    """
+    broken = """
         class Broken:
             def find_spec(self, name, path=None, target=None):
                 if name == "dlfield._native":
@@ -147,75 +147,63 @@ def test_a_failing_import_of_dlfield_is_raised() -> None:
 
         sys.meta_path.insert(0, Broken())
         for attempt in range(2):
-            try:
-                rx.kinds.fail()
-            except ImportError as error:
-                print(error, error.__notes__)
+            error = raised(rx.kinds.fail)
+            assert str(error) == "built for another Python", error
+            (note,) = error.__notes__
+            assert note.startswith("while raising dlfield.LayoutError: shape: extent -1 at axis 0"), note
     """
-    note = "['while raising dlfield.LayoutError: shape: extent -1 at axis 0; allowed is 0 or more']"
-    assert run_python(code).splitlines() == [f"built for another Python {note}"] * 2
-
-
-WITHOUT_NUMPY = """
-    import array
-    import sys
-    import warnings
-
-    class Blocked:
-        def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] == "numpy":
-                raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
-
-    sys.meta_path.insert(0, Blocked())
-
-    class Interface:
-        numbers = array.array("d", [1.0, 2.0])
-        __array_interface__ = {"shape": (2,), "typestr": "<f8", "data": (numbers.buffer_info()[0], False), "version": 3}
-
-    class Array:
-        def __array__(self, copy=None):
-            return [1.0]
-
-    class Void:
-        dtype = "V2"
-        __array_interface__ = Interface.__array_interface__ | {"typestr": "|V2"}
-
-    def said(call, *arguments):
-        try:
-            return call(*arguments)
-        except Exception as error:
-            return f"{type(error).__name__}: {error}"
-"""
+    run_cases(prelude, {"dlfield is absent": absent, "its import fails": broken})
 
 
 def test_arrays_are_read_without_numpy() -> None:
     pytest.importorskip("torch")
-    code = """
-    import rust_extension as rx
+    run_python("""
+        import array
+        import sys
+        import warnings
 
-    for source in (Interface.numbers, memoryview(Interface.numbers), Interface()):
-        print(said(rx.sum, source))
-    with warnings.catch_warnings(action="ignore"):
-        import torch
-    tensor = torch.ones(3, dtype=torch.float64)
-    print(said(rx.sum, tensor), said(rx.sum, tensor.__dlpack__()))
-    print(said(rx.ndim, b"bytes"), said(rx.ndim, bytearray(3)))
-    rx.kinds.fill(Interface.numbers, 4.0)
-    print(said(rx.kinds.or_copy, memoryview(array.array("f", [1.0, 2.0])).cast("B").cast("f", (1, 2))))
-    print(said(rx.sum, Array()).split(";")[0])
-    print(said(rx.sum, [1.0]).split(";")[0])
-    print(said(rx.sum, Void()))
-    print("numpy" in sys.modules)
-    """
-    assert run_python(WITHOUT_NUMPY + code).splitlines() == [
-        "3.0",
-        "3.0",
-        "3.0",
-        "3.0 3.0",
-        "1 1",
-        "(True, [1.0, 2.0])",
-        "TypeError: __array__: [1.0]",
-        "TypeError: obj: <class 'list'> has no protocol of an array",
-        "ModuleNotFoundError: No module named 'numpy'",
-        "False",
-    ]
+        class Blocked:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] == "numpy":
+                    raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+        sys.meta_path.insert(0, Blocked())
+        import rust_extension as rx
+
+        numbers = array.array("d", [1.0, 2.0])
+
+        class Interface:
+            data = (numbers.buffer_info()[0], False)
+            __array_interface__ = {"shape": (2,), "typestr": "<f8", "data": data, "version": 3}
+
+        class Array:
+            def __array__(self, copy=None):
+                return [1.0]
+
+        class Void:
+            dtype = "V2"
+            __array_interface__ = Interface.__array_interface__ | {"typestr": "|V2"}
+
+        with warnings.catch_warnings(action="ignore"):
+            import torch
+        tensor = torch.ones(3, dtype=torch.float64)
+        for source in (numbers, memoryview(numbers), Interface(), tensor, tensor.__dlpack__()):
+            assert rx.sum(source) == 3.0, source
+        assert rx.ndim(b"bytes") == rx.ndim(bytearray(3)) == 1
+        rx.kinds.fill(numbers, 4.0)
+        assert list(numbers) == [4.0, 4.0]
+        matrix = memoryview(array.array("f", [1.0, 2.0])).cast("B").cast("f", (1, 2))
+        assert rx.kinds.or_copy(matrix) == (True, [1.0, 2.0])
+        for source, said in (
+            (Array(), "TypeError: __array__: [1.0]"),
+            ([1.0], "TypeError: obj: <class 'list'> has no protocol of an array"),
+            (Void(), "ModuleNotFoundError: No module named 'numpy'"),
+        ):
+            try:
+                rx.sum(source)
+            except Exception as error:
+                assert f"{type(error).__name__}: {error}".startswith(said), error
+            else:
+                raise AssertionError(said)
+        assert "numpy" not in sys.modules
+    """)

@@ -30,9 +30,8 @@ def test_a_dispatch_takes_the_types_of_its_set(name: str) -> None:
         if name in allowed:
             assert call(array) == 15
         else:
-            with pytest.raises(dl.DTypeError) as caught:
+            with pytest.raises(dl.DTypeError, match=f'^argument "numbers": dtype: {name}; .*{" or ".join(allowed)}'):
                 call(array)
-            assert str(caught.value) == f'argument "numbers": dtype: {name}; wanted is {" or ".join(allowed)}'
     views.clear(array)
     assert (array == np.zeros(())).all()
 
@@ -42,28 +41,26 @@ def test_a_view_has_the_rank_found_at_run_time(shape: tuple[int, ...]) -> None:
     assert views.sum_by_rank(np.ones(shape)) == np.ones(shape).sum()
 
 
-def test_the_error_of_a_view_names_the_argument() -> None:
-    with pytest.raises(dl.LayoutError) as caught:
-        views.sum_by_rank(np.ones((2, 3, 4)))
-    assert str(caught.value).startswith('argument "numbers": ndim: 3 dimensions of shape [2, 3, 4]; wanted are 2')
-    out = np.zeros((2, 3), "i4")
-    views.fill_int32_matrix(out[::-1, ::2], 7)
-    assert out.tolist() == [[7, 0, 7]] * 2
-    with pytest.raises(dl.DTypeError, match='argument "out": dtype: int64; wanted is int32'):
-        views.fill_int32_matrix(np.zeros((2, 3), "i8"), 1)
-    with pytest.raises(dl.LayoutError, match='argument "out": ndim: 1 dimensions'):
-        views.fill_int32_matrix(np.zeros(2, "i4"), 1)
-
-
 class OnGpu:
     """A matrix of int32 on a device that does not exist."""
 
     __cuda_array_interface__ = {"shape": (2, 2), "typestr": "<i4", "data": (4096, False), "version": 3}  # noqa: RUF012
 
 
-def test_a_view_of_a_gpus_memory_is_rejected() -> None:
-    with pytest.raises(dl.DeviceError, match='argument "out": device: the memory is on cuda:0'):
-        views.fill_int32_matrix(OnGpu(), 1)
+def test_the_error_of_a_view_names_the_argument() -> None:
+    with pytest.raises(dl.LayoutError, match=r'^argument "numbers": ndim: 3 dimensions of shape .2, 3, 4.'):
+        views.sum_by_rank(np.ones((2, 3, 4)))
+    out = np.zeros((2, 3), "i4")
+    views.fill_int32_matrix(out[::-1, ::2], 7)
+    assert out.tolist() == [[7, 0, 7]] * 2
+    wrong: list[tuple[type[Exception], str, Any]] = [
+        (dl.DTypeError, "dtype: int64", np.zeros((2, 3), "i8")),
+        (dl.LayoutError, "ndim: 1", np.zeros(2, "i4")),
+        (dl.DeviceError, "device: the memory is on cuda:0", OnGpu()),
+    ]
+    for error, said, array in wrong:
+        with pytest.raises(error, match=f'^argument "out": {said}'):
+            views.fill_int32_matrix(array, 1)
 
 
 def test_bools_are_checked_before_a_view() -> None:
@@ -157,24 +154,18 @@ def test_a_kept_array_has_labels_and_stays_read_only() -> None:
 
 
 def test_a_kept_tensor_has_the_layout_and_alignment_of_its_allocation() -> None:
-    made = {
-        "alignment": dl.zeros((4, 5), alignment_size=256, aligned_index=(1, 2)),
-        "halo": dl.zeros((4, 5), alignment_size=128, halo=(1, 2)),
-        "layout": dl.zeros((4, 1), layout=(1, 0)),
-        "preset": dl.zeros((3, 5), backend="gt:cpu_ifirst"),
-    }
-    for name, field in made.items():
-        for tensor in (field, field.as_readonly()):
-            layout, padded, alignment, aligned = views.promise_of_kept(tensor)
-            assert (tuple(layout), alignment, tuple(aligned)) == (
-                field.layout,
-                field.alignment_size,
-                field.aligned_index,
-            ), name
-            assert padded == (name in ("alignment", "halo"))
+    aligned = dl.zeros((4, 5), alignment_size=256, aligned_index=(1, 2))
+    for field, is_padded in [
+        (aligned, True),
+        (dl.zeros((4, 5), alignment_size=128, halo=(1, 2)), True),
+        (dl.zeros((4, 1), layout=(1, 0)), False),
+        (dl.zeros((3, 5), backend="gt:cpu_ifirst"), False),
+    ]:
+        promise = (bytes(field.layout), is_padded, field.alignment_size, list(field.aligned_index))
+        assert views.promise_of_kept(field) == views.promise_of_kept(field.as_readonly()) == promise
     assert views.promise_of_kept(np.zeros((2, 3))) == (bytes([0, 1]), False, 1, [0, 0])
     # A view of rows that the allocation did not align.
-    assert views.promise_of_kept(made["alignment"][1:])[2] == made["alignment"][1:].alignment_size
+    assert views.promise_of_kept(aligned[1:])[2] == aligned[1:].alignment_size
 
 
 def test_a_kept_array_is_alive_as_long_as_the_tensor() -> None:
@@ -185,9 +176,6 @@ def test_a_kept_array_is_alive_as_long_as_the_tensor() -> None:
     del kept
     gc.collect()
     assert fake.deleted == 1
-
-
-def test_what_is_no_array_is_not_kept() -> None:
     with pytest.raises(TypeError, match="has no protocol of an array") as caught:
         views.kept([1.0])
     assert caught.value.__notes__ == ["while processing 'x'"]
@@ -199,22 +187,6 @@ def test_safe_functions_do_not_read_a_kept_array() -> None:
     assert len(reads) == 4
     assert all(error.startswith("owner: the memory was exported, or comes from Python") for error in reads)
     assert writes.startswith("owner: the memory is not this crate's")
-
-
-def test_importing_an_array_to_keep_may_not_move_another() -> None:
-    array = np.ones(1 << 16)
-
-    class Meddler:
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (1, 0)
-
-        def __dlpack__(self, **_: Any) -> Any:
-            array.resize(1 << 20, refcheck=False)
-            return dl.zeros(3).__dlpack__(max_version=(1, 3))
-
-    with pytest.raises(TypeError, match="moved"):
-        views.sum_and_keep(array, Meddler())
-    assert views.sum_and_keep(np.ones(3), np.zeros(3))[0] == 3.0
 
 
 def test_memory_with_a_guard_is_not_exported() -> None:
@@ -239,9 +211,7 @@ def test_a_kept_array_is_not_borrowed_beside_a_writer() -> None:
     weights.apply(out)
     assert out.tolist() == [10.0, 20.0, 30.0]
     for same in (array, array[::-1], array[1:]):
-        with pytest.raises(
-            TypeError, match=r"overlap: this array would be read, but another argument .* writes memory"
-        ):
+        with pytest.raises(TypeError, match=r"^overlap: this array would be read"):
             weights.apply(same)
     assert array.tolist() == [1.0, 2.0, 3.0]
 
@@ -258,15 +228,3 @@ def test_a_class_keeps_its_array_alive() -> None:
     del weights
     gc.collect()
     assert gone() is None
-
-
-def test_labels_that_move_the_memory_are_an_error() -> None:
-    class Moving(np.ndarray[Any, np.dtype[np.float64]]):
-        @property
-        def __gt_dims__(self) -> tuple[str, ...]:
-            self.resize(1 << 20, refcheck=False)
-            return ("I",)
-
-    array = Moving((1 << 16,))
-    with pytest.raises(TypeError, match="changed"):
-        rx.kinds.labels(array)

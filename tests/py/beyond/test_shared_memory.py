@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_other_processes_attach_it_by_name() -> None:
     output = run_python(f"""
         import dlfield as dl
         field = dl.attach({dl.shared_name(shared)!r})
-        print({[f"field.{name}" for name in KEPT]!r} and [getattr(field, name) for name in {KEPT!r}])
+        print([getattr(field, name) for name in {KEPT!r}])
         print(field.to_numpy().ravel().tolist())
         field[2, 3, 4] = -1.0
         readonly = dl.attach({dl.shared_name(shared)!r}, readonly=True)
@@ -92,30 +93,21 @@ def test_every_dtype(name: str) -> None:
     assert field.share().to_numpy().tobytes("F") == raw.tobytes()
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
-def test_scalars_and_empties(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1), (4, 4)])
+def test_attached_again_it_is_one_memory(shape: tuple[int, ...]) -> None:
     shared = dl.full(shape, 2.5, backend="gtmc").share()
     twin = dl.attach(dl.shared_name(shared))
+    assert (twin.ptr, dl.shared_name(twin)) == (shared.ptr, dl.shared_name(shared))
     assert (twin.shape, twin.to_numpy().tolist()) == (shape, np.full(shape, 2.5).tolist())
 
 
 def test_views_of_any_source_become_fields_of_their_own() -> None:
     field = labelled()
-    for view in (
-        field[1:, ::-2],
-        field.T,
-        dl.from_dlpack(np.broadcast_to(np.arange(3.0), (2, 3))),
-        field.as_readonly(),
-    ):
+    broadcast = dl.from_dlpack(np.broadcast_to(np.arange(3.0), (2, 3)))
+    for view in (field[1:, ::-2], field.T, broadcast, field.as_readonly()):
         shared = view.share()
         assert shared.to_numpy().tolist() == view.to_numpy().tolist()
         assert not shared.readonly
-
-
-def test_attached_twice_it_is_one_memory() -> None:
-    shared = dl.ones((4, 4)).share()
-    twin = dl.attach(dl.shared_name(shared))
-    assert (twin.ptr, dl.shared_name(twin)) == (shared.ptr, dl.shared_name(shared))
 
 
 def test_the_name_goes_with_the_last_tensor_or_array() -> None:
@@ -184,30 +176,26 @@ ATTACHER = """
 """
 
 
-def test_a_killed_creator_leaves_nothing_and_no_warning() -> None:
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a process, which must not have warned of anything."""
+    process.kill()
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (-signal.SIGKILL, "")
+
+
+def test_killed_processes_leave_nothing_and_no_warning() -> None:
     creator = started(CREATOR)
     name = line(creator)
-    attacher = started(ATTACHER, name)
-    assert line(attacher) == "30000.0"
-    creator.kill()
-    _, error = creator.communicate(timeout=60)
-    assert (creator.returncode, error) == (-signal.SIGKILL, "")
+    killed, attacher = started(ATTACHER, name), started(ATTACHER, name)
+    assert line(killed) == line(attacher) == "30000.0"
+    kill(killed)
+    assert float(dl.attach(name).to_numpy().sum()) == 30000.0
+    kill(creator)
     # The memory stays with those who have it, but nobody else finds it.
     with pytest.raises(dl.ExchangeError, match="no process has the memory"):
         dl.attach(name)
     output, error = attacher.communicate("\n", timeout=60)
     assert (output.strip(), error, attacher.returncode) == ("30000.0", "", 0)
-
-
-def test_a_killed_attacher_leaves_nothing_and_no_warning() -> None:
-    shared = dl.full((100, 100), 3.0).share()
-    name = dl.shared_name(shared)
-    attacher = started(ATTACHER, name)
-    assert line(attacher) == "30000.0"
-    attacher.kill()
-    _, error = attacher.communicate(timeout=60)
-    assert (attacher.returncode, error) == (-signal.SIGKILL, "")
-    assert float(dl.attach(name).to_numpy().sum()) == 30000.0
 
 
 def test_the_end_of_a_fork_leaves_the_memory_to_its_parent() -> None:
@@ -235,10 +223,8 @@ def test_the_size_of_shared_memory_cannot_change() -> None:
 
 
 def test_what_cannot_be_shared() -> None:
-    with pytest.raises(dl.LayoutError, match=rf"alignment_size: 192; allowed .* divisor of {mmap.PAGESIZE}"):
+    with pytest.raises(dl.LayoutError, match=rf"^alignment_size: 192; .*{mmap.PAGESIZE}"):
         dl.zeros((4, 5), alignment_size=192).share()
-    with pytest.raises(dl.ExchangeError, match="its memory is not shared"):
-        dl.shared_name(dl.ones(3))
     assert dl.zeros((4, 5), alignment_size=4096).share().ptr % 4096 == 0
 
 

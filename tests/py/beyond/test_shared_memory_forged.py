@@ -15,20 +15,12 @@ from forged_memory import forged, header, state
 if not hasattr(os, "memfd_create"):
     pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
 
+ZEROS = "0" * 32
 FORGED_NAMES: list[Any] = [
-    "",
-    "/etc/passwd",
-    "../../etc/passwd",
-    "dlfield-1-0-" + "0" * 32,
-    "dlfield-99999999-3-" + "0" * 32,
-    "dlfield-1-0-" + "0" * 31,
-    "dlfield--1-0-" + "0" * 32,
-    "dlfield-1-0-" + "0" * 32 + "\n",
-    "dlfield-1-../0-" + "0" * 32,
-    None,
-    3,
-    b"dlfield",
-    [],
+    *("", "/etc/passwd", "../../etc/passwd"),
+    *(f"dlfield-{where}-{ZEROS}" for where in ("1-0", "99999999-3", "-1-0", "1-../0")),
+    *(f"dlfield-1-0-{token}" for token in (ZEROS[1:], ZEROS + "\n")),
+    *(None, 3, b"dlfield", []),
 ]
 
 

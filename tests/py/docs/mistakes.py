@@ -3,7 +3,7 @@
 A file has paragraphs: the mistake in words, the code after `>>>`, and the error or warning as Python prints it. In a
 message, `…` stands for the text of another library; all else is compared, apart from where lines end.
 
-    .venv/bin/python tests/py/mistakes.py
+    .venv/bin/python tests/py/docs/mistakes.py
 
 writes today's messages into the files. Read each one as a newcomer before you commit it: does it name the argument,
 what was found, what is allowed, and what to do? `--json` prints them instead, those of missing libraries left out.

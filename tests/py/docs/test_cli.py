@@ -17,9 +17,9 @@ import pytest
 import dlfield as dl
 from dlfield import _bench
 from dlfield.__main__ import main
+from pages import DOCS, FLAGS, blocks, run_session
 
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "command-line.md"
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PAGE = DOCS / "howto" / "command-line.md"
 
 
 def run(*arguments: str, cwd: Path | None = None, path: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -79,12 +79,10 @@ def install(folder: Path, distribution: str, version: str, module: str) -> None:
 
 def test_info_knows_distributions_of_other_names(tmp_path: Path) -> None:
     install(tmp_path, "cupy-cuda12x", "13.9.1", "cupy")
-    (row,) = re.findall("(?m)^cupy .*", run("info", path=tmp_path).stdout)
-    assert "13.9.1 (cupy-cuda12x)" in row
-    assert "__array_interface__" in row
     install(tmp_path, "cupy-cuda13x", "14.0", "cupy")
     (row,) = re.findall("(?m)^cupy .*", run("info", path=tmp_path).stdout)
     assert "13.9.1 (cupy-cuda12x), 14.0 (cupy-cuda13x)" in row
+    assert "__array_interface__" in row
 
 
 def test_info_survives_a_framework_that_cannot_be_imported(tmp_path: Path) -> None:
@@ -106,14 +104,6 @@ def test_info_is_the_same_in_json(capsys: pytest.CaptureFixture[str], info: str)
         assert bool(framework["protocols"]) != bool(framework["note"])
 
 
-@pytest.mark.parametrize("arguments", [(), ("nonsense",), ("info", "--nonsense"), ("explain",), ("bench", "x")])
-def test_wrong_arguments_are_explained(arguments: tuple[str, ...]) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert "usage" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def output_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Exit status and everything printed."""
     capsys.readouterr()
@@ -123,6 +113,12 @@ def output_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple
         status = int(ended.code or 0)
     printed = capsys.readouterr()
     return status, printed.out + printed.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["info", "--nonsense"], ["explain"], ["bench", "x"]])
+def test_wrong_arguments_are_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = output_of(arguments, capsys)
+    assert (status, text.startswith("usage: ")) == (2, True)
 
 
 COMMANDS = {
@@ -150,11 +146,9 @@ def test_help_names_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One call for each measurement."""
-    monkeypatch.setattr(_bench, "_ROUNDS", 1)
-    monkeypatch.setattr(_bench, "_SECONDS", 0.0)
-    monkeypatch.setattr(_bench, "_SMALL", (4, 4, 4))
-    monkeypatch.setattr(_bench, "_LARGE", (8, 8, 8))
+    """One call for each measurement, of small fields."""
+    for name, value in {"_ROUNDS": 1, "_SECONDS": 0.0, "_SMALL": (4, 4, 4), "_LARGE": (8, 8, 8)}.items():
+        monkeypatch.setattr(_bench, name, value)
 
 
 @pytest.mark.usefixtures("torch", "jax")
@@ -165,12 +159,13 @@ def test_the_commands_print_what_their_page_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_bench, "_ROUNDS", 1)
     monkeypatch.setattr(_bench, "_SECONDS", 0.0)
-    text = PAGE.read_text(encoding="utf8")
-    session = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
-    assert doctest.DocTestRunner(optionflags=FLAGS).run(session).failed == 0
-    blocks = re.findall(r"^```console\n\$ python -m dlfield (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert [arguments.split()[0] for arguments, _ in blocks] == ["info", "explain", "explain", "bench"]
-    for arguments, wanted in blocks:
+    assert run_session(PAGE.read_text(encoding="utf8")) > 0
+    start = "$ python -m dlfield "
+    commands = [
+        block.removeprefix(start).split("\n", 1) for block in blocks(PAGE, "console") if block.startswith(start)
+    ]
+    assert [arguments.split()[0] for arguments, _ in commands] == ["info", "explain", "explain", "bench"]
+    for arguments, wanted in commands:
         _, got = output_of(shlex.split(arguments), capsys)
         assert doctest.OutputChecker().check_output(wanted, got, FLAGS), got
 
@@ -259,10 +254,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "found"),
     [
         ("field", ("dims +K, I", "halo +.*2, 2", "at K=0|along I", r"\.\.\. ", "K=39 +.h")),
-        (
-            "plain",
-            ("numpy.ndarray", "not stated; dlfield's default is I, J", "not compact", "protocol +numpy|protocol"),
-        ),
+        ("plain", ("numpy.ndarray", "not stated; dlfield's default is I, J", "not compact", "protocol")),
         ("empty", ("no elements",)),
         ("scalar", ("one element", "shape +\\(\\)")),
         ("five", ("shape +.2, 2, 2, 2, 2", "I=0")),
@@ -312,9 +304,6 @@ def test_explain_finds_modules_in_the_current_folder(tmp_path: Path) -> None:
     done = run("explain", "my_model_of_test:field", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "I=1  o o o" in done.stdout
-    done = run("explain", "my_model_of_test:nothing", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("torch", "jax")

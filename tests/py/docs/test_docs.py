@@ -1,28 +1,31 @@
-"""The code in the documentation pages is compiled and run as printed; their tables and links are checked."""
+"""The code in the documentation pages is compiled and run as printed; their tables, links and pictures are checked."""
 
-import doctest
 import itertools
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 import clusters
 import dlfield as dl
+from fortran_modules import LANGUAGES, SOURCES, f2py_module, shared_library
+from pages import DOCS, ROOT, blocks, run_session
 
-ROOT = Path(__file__).parents[3]
-DOCS, README = ROOT / "docs", ROOT / "README.md"
+README = ROOT / "README.md"
 WRAPPER = DOCS / "wrapper.md"
 PAGES = sorted(DOCS.rglob("*.md"))
 # Pages whose code needs a compiler, a cluster, several processes or a device, and the tests that run it.
 ELSEWHERE = {
     "clusters.md": "docs/test_docs.py",
-    "fortran.md": "docs/test_docs_fortran.py",
+    "fortran.md": "docs/test_docs.py",
     "mpi.md": "beyond/test_mpi.py",
     "storages.md": "cuda/test_gpu_docs.py",
     "wrapper.md": "docs/test_docs.py",
@@ -32,12 +35,6 @@ ELSEWHERE = {
 OTHERS = {("docs/howto/gpu.md", "py"), ("docs/rust.md", "rust"), ("docs/howto/rust.md", "rust")}
 # Pages with files of a whole program, which a test below runs.
 SCRIPTS = {"docs/howto/pools.md"}
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """The code blocks of a page in the given language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -62,27 +59,35 @@ def test_the_wrapper_has_30_lines_at_most() -> None:
 def test_the_wrapper_does_what_the_page_says(wrapper: dict[str, Any]) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("xarray")
-    examples = "\n".join(blocks(WRAPPER, "python")[1:])
-    assert examples.count(">>>") > 30
-    page = doctest.DocTestParser().get_doctest(examples, wrapper, "wrapper.md", str(WRAPPER), 0)
-    assert doctest.DocTestRunner(optionflags=FLAGS).run(page).failed == 0
+    assert run_session("\n".join(blocks(WRAPPER, "python")[1:]), wrapper) > 30
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_of_fortran_runs_as_shown(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its Fortran where there is a compiler, and always on the same in C."""
+    page = DOCS / "fortran.md"
+    monkeypatch.chdir(tmp_path)
+    routines, module = blocks(page, "fortran")
+    Path("stencils.f90").write_text(routines)
+    Path("levels.f90").write_text(module)
+    folder = SOURCES if language == "c" else tmp_path
+    suffix = {"c": ".c", "fortran": ".f90"}[language]
+    # f2py reads the page's Fortran in both cases.
+    built = f2py_module(tmp_path, tmp_path / "stencils.f90", folder / f"stencils{suffix}")
+    monkeypatch.setitem(sys.modules, "stencils", built)
+    shared_library(tmp_path, folder / f"levels{suffix}", "levels.so")
+    assert run_session("\n".join(blocks(page, "python"))) > 35
+    assert blocks(page, "console") == [
+        "$ python -m numpy.f2py -c -m stencils stencils.f90\n",
+        "$ gfortran -shared -fPIC levels.f90 -o levels.so\n",
+    ]
 
 
 @pytest.mark.exhaustive
 def test_dask_and_ray_do_what_their_page_says() -> None:
     """In a process of its own: it starts clusters."""
     pytest.importorskip("ray")
-    page = str(DOCS / "clusters.md")
-    output = clusters.run_on(
-        "",
-        f"""
-        import doctest
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        results = doctest.testfile({page!r}, module_relative=False, optionflags=flags)
-        assert (results.failed, results.attempted > 30) == (0, True), results
-        """,
-    )
-    assert "Failed example" not in output, output
+    clusters.run_on("", "import pages; assert pages.run_session((pages.DOCS / 'clusters.md').read_text()) > 30")
 
 
 def title(page: Path) -> str:
@@ -98,9 +103,7 @@ def test_the_sessions_of_the_page_run(page: Path, tmp_path: Path, monkeypatch: p
     if ".share()" in text and not hasattr(os, "memfd_create"):
         pytest.skip("shared memory for tensors needs Linux")
     monkeypatch.chdir(tmp_path)
-    # The page's own classes are in its namespace, as in a session.
-    parsed = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, page.name, str(page), 0)
-    assert doctest.DocTestRunner(optionflags=FLAGS).run(parsed).failed == 0
+    assert run_session(text) == text.count(">>> ")
 
 
 @pytest.mark.parametrize("page", sorted(SCRIPTS))
@@ -156,9 +159,19 @@ def links(page: Path) -> list[str]:
     return [link for link in all_links(page) if not link.startswith("http")]
 
 
+def leads_somewhere(page: Path, link: str) -> bool:
+    """Return whether a file exists, and has the heading that the link names."""
+    target, _, heading = link.partition("#")
+    file = page.parent / target if target else page
+    if not heading or file.suffix != ".md":
+        return file.exists()
+    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf8"), re.MULTILINE)
+    return heading in {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
+
+
 @pytest.mark.parametrize("page", [README, *PAGES], ids=title)
 def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
-    assert [link for link in links(page) if not (page.parent / link.split("#")[0]).exists()] == []
+    assert [link for link in links(page) if not leads_somewhere(page, link)] == []
 
 
 def test_the_links_of_the_readme_hold_on_the_page_of_a_package() -> None:
@@ -245,3 +258,28 @@ def test_the_rust_of_the_introduction_is_tested() -> None:
     lines = [line.strip() for block in shown for line in block.splitlines() if line.strip()]
     assert len(lines) > 8
     assert [line for line in lines if line not in tested] == []
+
+
+PICTURES: list[Callable[[], str]] = runpy.run_path(str(DOCS / "concepts" / "draw.py"))["PICTURES"]
+
+
+def test_each_concept_shows_its_picture_as_drawn() -> None:
+    drawn = {picture.__name__: picture() for picture in PICTURES}
+    assert set(drawn) == {page.stem for page in (DOCS / "concepts").glob("*.md")}
+    for name, svg in drawn.items():
+        assert (DOCS / "concepts" / f"{name}.svg").read_text() == svg
+        page = (DOCS / "concepts" / f"{name}.md").read_text()
+        assert f"]({name}.svg)" in page
+        assert ">>> " in page
+
+
+def test_shapes_are_inside_their_pictures() -> None:
+    """Each rectangle; texts are as wide as the reader's font."""
+    for picture in PICTURES:
+        root = ET.fromstring(picture())
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+        boxes = [element.attrib for element in root if element.tag.endswith("rect")]
+        assert len(boxes) > 5
+        for box in boxes:
+            assert 0 <= float(box["x"]) <= width - float(box["width"])
+            assert 0 <= float(box["y"]) <= height - float(box["height"])

@@ -57,8 +57,8 @@ def end_group(group: int) -> None:
     os.killpg(group, signal.SIGKILL)
 
 
-def run_on(cluster: str, code: str, timeout: float = 300) -> str:
-    """Run `code` after `cluster`, which has `DASK`, `RAY` or neither in it; return its output, if it exits with 0.
+def run_on(cluster: str, code: str, timeout: float = 300) -> None:
+    """Run `code` after `cluster`, which has `DASK`, `RAY` or neither in it; it has to exit with 0.
 
     All temporary files of Dask and Ray are in a folder that is removed.
     """
@@ -94,4 +94,3 @@ def run_on(cluster: str, code: str, timeout: float = 300) -> str:
                 child.wait()
                 end_group(child.pid)
         assert child.returncode == 0, f"exit status {child.returncode}:\n{output}"
-        return output

@@ -226,3 +226,17 @@ class FakeBuffer(Exporter):  # type: ignore[misc]
 def double_matrix() -> npt.NDArray[np.float64]:
     """A 2 x 3 array with the values 0 to 5, which most fakes hold."""
     return np.arange(6, dtype=np.float64).reshape(2, 3)
+
+
+def lazily_loaded(array: npt.NDArray[Any], dims: Sequence[str]) -> Any:
+    """A DataArray as `open_dataset(cache=False)` gives it: each access of its data makes another array."""
+    import xarray
+
+    class Backend(xarray.backends.BackendArray):  # type: ignore[misc]
+        shape, dtype = array.shape, array.dtype
+
+        def __getitem__(self, key: Any) -> Any:
+            return array.copy()
+
+    data = xarray.core.indexing.LazilyIndexedArray(Backend())
+    return xarray.Dataset({"v": xarray.Variable(dims, data, fastpath=True)})["v"]

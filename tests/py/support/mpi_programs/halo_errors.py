@@ -6,6 +6,7 @@ again, as a program in its time loop does.
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,209 +28,153 @@ def field(dtype: str = "float64", points: int = 4, **options: Any) -> dl.Tensor:
     return dl.zeros((points + 4, points + 4, 3), dtype, **{"dims": "IJK", "halo": HALO, **options})
 
 
-def made(*processes: int) -> mpi.HaloExchange:
-    return mpi.HaloExchange(cart(*processes), field())
+def built(spec: Any = None, dims: Any = "IJ", **keywords: Any) -> mpi.HaloExchange:
+    return mpi.HaloExchange(cart(), field() if spec is None else spec, dims, **keywords)
 
 
-# What a case does on every process until it raises; and what the errors say on each rank that is named.
-CASES: dict[str, tuple[Callable[[], Callable[[], Any]], dict[int, str]]] = {}
+def on(rank: int, one: Any, others: Any) -> Any:
+    """Return `one` on this rank, and `others` on the others."""
+    return one if rank == RANK else others
 
 
-def case(**says: str) -> Callable[[Callable[[], Callable[[], Any]]], None]:
-    def add(function: Callable[[], Callable[[], Any]]) -> None:
-        CASES[function.__name__] = function, {int(rank.removeprefix("on_")): text for rank, text in says.items()}
+class Labelled:
+    """A field without a halo."""
 
-    return add
-
-
-DISAGREE = "RankError: halo exchange: the processes disagree. On ranks 0, 1, 3: "
+    dims, shape = ("I", "J"), (8, 8)
 
 
-@case(on_0="TypeError: comm", on_3="no Cartesian grid; fix: comm.Create_cart(dims, periods)")
-def not_cartesian() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(WORLD, field())
+# What the errors say on each rank that is named.
+Says = dict[int, str]
+
+FAILED = "RankError: halo exchange: "
+DISAGREE = FAILED + "the processes disagree. On ranks 0, 1, 3: "
+ONE = "1 fields, halo ((2, 2), (2, 2))"
+
+# How an exchange is built.
+BUILT: dict[str, tuple[Callable[[], Any], Says]] = {
+    "no grid": (lambda: mpi.HaloExchange(WORLD, field()), {0: "TypeError: comm", 3: "no Cartesian grid"}),
+    "dims of one rank": (
+        lambda: built(dims=on(1, "I", "IJ")),
+        {0: FAILED + "rank 1: DimsError: dims: ('I',)", 1: "DimsError: dims"},
+    ),
+    "dims that are None": (
+        lambda: built(dims=on(1, None, "IJ")),
+        {0: FAILED + "rank 1: DimsError: dims: None", 1: "DimsError: dims: None"},
+    ),
+    "shared_memory that is an array": (
+        lambda: built(shared_memory=on(3, np.zeros(2), True)),
+        {0: FAILED + "rank 3: TypeError: shared_memory: found array", 3: "TypeError: shared_memory"},
+    ),
+    "periodic that is labels": (lambda: built(periodic="IJ"), {0: "LayoutError: periodic: 'IJ'"}),
+    "an array without labels": (lambda: built(np.zeros((8, 8)), halo=2), {0: "TypeError: spec: found ndarray"}),
+    "a shape without a halo": (lambda: built((8, 8)), {0: "LayoutError: halo: missing"}),
+    "a field without a halo": (lambda: built(Labelled()), {0: "LayoutError: halo: missing", 1: "Labelled"}),
+    "other halos": (
+        lambda: built(on(2, field(halo=(1, 1, 0)), field())),
+        {0: DISAGREE + "dims I J, halo ((2, 2), (2, 2))", 2: "; On rank 2: dims I J, halo ((1, 1), (1, 1))"},
+    ),
+    "other sizes in a row": (
+        lambda: built(field(points=on(3, 5, 4))),
+        {1: FAILED + "the processes disagree. On rank 0: 4 points along", 3: "5 points along"},
+    ),
+    "smaller than the halo": (
+        lambda: built(field(points=on(3, 1, 4))),
+        {0: FAILED + "rank 3: LayoutError: spec: 5 points along I with the halo (2, 2) leave 1"},
+    ),
+    "smaller than the halo everywhere": (
+        lambda: built(field(points=1)),
+        {0: "LayoutError: spec: 5 points", 3: "LayoutError: spec: 5 points"},
+    ),
+}
+
+# The fields of a call, its halo, and what the errors say.
+CALLED: dict[str, tuple[Callable[[], list[dl.Tensor]], Any, Says]] = {
+    "other dtypes": (
+        lambda: [field(on(2, "float32", "float64"))],
+        None,
+        {3: DISAGREE + ONE + "; field 0: float64, dims I J K", 2: "field 0: float32"},
+    ),
+    "other layouts": (
+        lambda: [field(layout=on(2, (2, 1, 0), (0, 1, 2)))],
+        None,
+        {1: DISAGREE + ONE + "; field 0: float64, dims I J K, layout (0, 1, 2)"},
+    ),
+    "other numbers of fields": (lambda: [field()] * on(2, 2, 1), None, {1: "On rank 2: 2 fields"}),
+    "other halos": (lambda: [field()], on(2, 1, 2), {1: "On rank 2: 1 fields, halo ((1, 1), (1, 1))"}),
+    "another shape": (
+        lambda: [on(2, field(points=5, halo=(1, 1, 0)), field())],
+        None,
+        {0: FAILED + "rank 2: LayoutError: field 0: 9 points along I", 2: "LayoutError: field 0: 9"},
+    ),
+    "wider than it was built": (lambda: [field()], 3, {0: "LayoutError: halo: (3, 3) along I"}),
+    "read-only": (
+        lambda: [on(0, field().as_readonly(), field())],
+        None,
+        {0: "ValueError: field 0: read-only", 1: "rank 0: ValueError: field 0: read-only"},
+    ),
+    "no fields": (list, None, {0: "LayoutError: fields: none"}),
+}
+
+FIRST, SECOND, WIDE = field(), field("float32"), dl.zeros((8, 8, 50_000), dims="IJK", halo=HALO)
+PLANE = dl.zeros((8, 3), dims="JK", halo=(2, 0))
+
+# Fields that all processes have agreed on, one after the other, and those of the next call: no further agreement takes
+# place, but each message says what it has.
+AGREED: dict[str, tuple[list[dl.Tensor], list[dl.Tensor], Says]] = {
+    "fields that are agreed too": ([FIRST, SECOND], [on(0, SECOND, FIRST)], {0: "RankError"}),
+    "new fields": ([FIRST], [on(0, SECOND, FIRST)], {0: "RankError"}),
+    "larger new fields": ([FIRST], on(3, [WIDE] * 2, [FIRST]), {3: "RankError"}),
+    "another shape": (
+        [FIRST],
+        [on(1, field(points=6), FIRST)],
+        {1: "LayoutError: field 0: 10 points along I", 3: FAILED + "it failed on rank 1"},
+    ),
+    "without the dimension of the neighbours": ([PLANE], [on(0, FIRST, PLANE)], {0: "RankError"}),
+}
 
 
-@case(on_0="RankError: halo exchange: rank 1: DimsError: dims: ('I',) has 1 labels", on_1="DimsError: dims")
-def dims_of_one_rank() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), field(), "I" if RANK == 1 else "IJ")
+def start_twice(exchange: mpi.HaloExchange) -> None:
+    exchange.start(FIRST)
+    if RANK == 1:
+        exchange.start(FIRST)
+    exchange.finish()
 
 
-@case(
-    on_0="RankError: halo exchange: rank 1: DimsError: dims: None", on_1="DimsError: dims: None; allowed is one label"
-)
-def dims_that_are_none() -> Callable[[], Any]:
-    none: Any = None
-    return lambda: mpi.HaloExchange(cart(), field(), none if RANK == 1 else "IJ")
-
-
-@case(on_0="RankError: halo exchange: rank 3: TypeError: shared_memory: found array", on_3="allowed is a bool")
-def memory_shared_by_an_array() -> Callable[[], Any]:
-    flag: Any = np.zeros(2) if RANK == 3 else True
-    return lambda: mpi.HaloExchange(cart(), field(), shared_memory=flag)
-
-
-@case(on_0="LayoutError: periodic: 'IJ'; allowed is a bool, or one for each of the dims I J")
-def periodic_that_is_labels() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), field(), periodic="IJ")
-
-
-@case(on_0="TypeError: spec: found ndarray; allowed is a field with dims, or its extents along ('I', 'J')")
-def array_without_labels_as_specification() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), np.zeros((8, 8)), halo=2)
-
-
-@case(on_0="LayoutError: halo: missing; needed where `spec` has none. Found for `spec` is tuple")
-def shape_without_halo() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), (8, 8))
-
-
-@case(on_0="LayoutError: halo: missing; needed where `spec` has none. Found for `spec` is Labelled")
-def field_without_halo() -> Callable[[], Any]:
-    class Labelled:
-        dims, shape = ("I", "J"), (8, 8)
-
-    return lambda: mpi.HaloExchange(cart(), Labelled())
-
-
-@case(on_0=DISAGREE + "dims I J, halo ((2, 2), (2, 2))", on_2="; On rank 2: dims I J, halo ((1, 1), (1, 1))")
-def halos_disagree() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), field(halo=(1, 1, 0)) if RANK == 2 else field())
-
-
-@case(on_1="RankError: halo exchange: the processes disagree. On rank 0: 4 points along", on_3="5 points along")
-def sizes_in_a_row_disagree() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), field(points=5 if RANK == 3 else 4))
-
-
-@case(on_0="RankError: halo exchange: rank 3: LayoutError: spec: 5 points along I with the halo (2, 2) leave 1")
-def smaller_than_the_halo() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), field(points=1 if RANK == 3 else 4))
-
-
-@case(on_0="LayoutError: spec: 5 points", on_3="LayoutError: spec: 5 points")
-def smaller_than_the_halo_everywhere() -> Callable[[], Any]:
-    return lambda: mpi.HaloExchange(cart(), field(points=1))
-
-
-@case(on_3=DISAGREE + "1 fields, halo ((2, 2), (2, 2)); field 0: float64, dims I J K", on_2="field 0: float32")
-def dtypes_disagree() -> Callable[[], Any]:
-    exchange, mine = made(), field("float32" if RANK == 2 else "float64")
-    return lambda: exchange(mine)
-
-
-@case(on_1=DISAGREE + "1 fields, halo ((2, 2), (2, 2)); field 0: float64, dims I J K, layout (0, 1, 2)")
-def layouts_disagree() -> Callable[[], Any]:
-    exchange, mine = made(), field(layout=(2, 1, 0) if RANK == 2 else (0, 1, 2))
-    return lambda: exchange(mine)
-
-
-@case(on_1="On rank 2: 2 fields")
-def numbers_of_fields_disagree() -> Callable[[], Any]:
-    exchange, fields = made(), [field()] * (2 if RANK == 2 else 1)
-    return lambda: exchange(*fields)
-
-
-@case(on_1="On rank 2: 1 fields, halo ((1, 1), (1, 1))")
-def halos_of_a_call_disagree() -> Callable[[], Any]:
-    exchange, mine = made(), field()
-    return lambda: exchange(mine, halo=1 if RANK == 2 else 2)
-
-
-@case(on_0="RankError: halo exchange: rank 2: LayoutError: field 0: 9 points along I", on_2="LayoutError: field 0: 9")
-def wrong_shape() -> Callable[[], Any]:
-    exchange, mine = made(), field(points=5 if RANK == 2 else 4, halo=(2, 2, 0) if RANK != 2 else (1, 1, 0))
-    return lambda: exchange(mine)
-
-
-@case(on_0="LayoutError: halo: (3, 3) along I; the exchange was built for (2, 2) at most")
-def wider_than_built() -> Callable[[], Any]:
-    exchange, mine = made(), field()
-    return lambda: exchange(mine, halo=3)
-
-
-@case(on_0="ValueError: field 0: read-only", on_1="rank 0: ValueError: field 0: read-only")
-def read_only() -> Callable[[], Any]:
-    exchange, mine = made(), field()
-    return lambda: exchange(mine.as_readonly() if RANK == 0 else mine)
-
-
-@case(on_0="LayoutError: fields: none")
-def no_fields() -> Callable[[], Any]:
-    exchange = made()
-    return lambda: exchange()
-
-
-# From here on all processes had agreed, so no further agreement takes place, but each message says what it has.
-@case(on_0="RankError")
-def other_fields_that_are_agreed() -> Callable[[], Any]:
-    exchange, first, second = made(4, 1), field(), field("float32")
-    exchange(first)
-    exchange(second)
-    return lambda: exchange(second if RANK == 0 else first)
-
-
-@case(on_0="RankError")
-def other_fields_that_are_new() -> Callable[[], Any]:
-    exchange, first, second = made(4, 1), field(), field("float32")
-    exchange(first)
-    return lambda: exchange(second if RANK == 0 else first)
-
-
-@case(on_3="RankError")
-def larger_fields_that_are_new() -> Callable[[], Any]:
-    exchange, first = made(4, 1), field()
-    large = dl.zeros((8, 8, 50_000), dims="IJK", halo=HALO)
-    exchange(first)
-    return lambda: exchange(*[large] * 2 if RANK == 3 else [first])
-
-
-@case(on_1="LayoutError: field 0: 10 points along I", on_3="RankError: halo exchange: it failed on rank 1")
-def wrong_shape_later() -> Callable[[], Any]:
-    exchange, first, wrong = made(4, 1), field(), field(points=6)
-    exchange(first)
-    return lambda: exchange(wrong if RANK == 1 else first)
-
-
-@case(on_0="RankError")
-def without_the_dimension_of_the_neighbours() -> Callable[[], Any]:
-    exchange, first = made(4, 1), field()
-    plane = dl.zeros((8, 3), dims="JK", halo=(2, 0))
-    exchange(plane)
-    return lambda: exchange(first if RANK == 0 else plane)
-
-
-@case(on_1="Error: start: the last exchange is not finished", on_0="RankError")
-def started_twice() -> Callable[[], Any]:
-    exchange, first = made(), field()
-
-    def call() -> None:
-        exchange.start(first)
-        if RANK == 1:
-            exchange.start(first)
-        exchange.finish()
-
-    return call
+def check(name: str, call: Callable[[], Any], says: Says) -> None:
+    """Call until it raises; compare what all ranks say."""
+    error = ""
+    for _ in range(8):
+        try:
+            call()
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+            break
+    errors = WORLD.allgather(error)
+    wrong = [rank for rank in range(WORLD.size) if not errors[rank] or says.get(rank, "") not in errors[rank]]
+    if wrong and RANK == 0:
+        print(f"{name}: on ranks {wrong}: {errors}", flush=True)
+    if RANK == 0 and "-v" in sys.argv:
+        print(name, *errors, sep="\n  ", flush=True)
 
 
 def main() -> None:
-    for name, (prepare, says) in CASES.items():
-        call, error = prepare(), ""
-        for _ in range(8):
-            try:
-                call()
-            except Exception as raised:
-                error = f"{type(raised).__name__}: {raised}"
-                break
-        errors = WORLD.allgather(error)
-        wrong = [rank for rank in range(WORLD.size) if not errors[rank] or says.get(rank, "") not in errors[rank]]
-        if wrong and RANK == 0:
-            print(f"{name}: on ranks {wrong}: {errors}", flush=True)
-        if RANK == 0 and "-v" in sys.argv:
-            print(name, *errors, sep="\n  ", flush=True)
+    for name, (build, says) in BUILT.items():
+        check(name, build, says)
+    for name, (fields, halo, says) in CALLED.items():
+        check(name, partial(built(), *fields(), halo=halo), says)
+    for name, (agreed, wrong, says) in AGREED.items():
+        exchange = mpi.HaloExchange(cart(4, 1), FIRST)
+        for each in agreed:
+            exchange(each)
+        check(name, partial(exchange, *wrong), says)
+    check(
+        "started twice",
+        partial(start_twice, built()),
+        {1: "Error: start: the last exchange is not finished", 0: "RankError"},
+    )
 
     # An error that all processes had in the same call leaves the exchange usable.
-    exchange, mine = made(), field()
+    exchange, mine = built(), field()
     wrong_calls: list[tuple[dl.Tensor, int]] = [(mine, RANK), (field(points=6 + RANK), 2)]
     for one, width in wrong_calls:
         try:

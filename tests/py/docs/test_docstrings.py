@@ -1,12 +1,38 @@
-"""The examples in the compiled module's docstrings, which pytest does not collect itself."""
+"""The docstrings of the compiled module: the stub has the same, which editors show, and their examples run."""
 
+import ast
 import doctest
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import dlfield as dl
 from dlfield import _native
+
+stub_docs: Any = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[3] / "tools" / "stub_docs.py")))
+STUB = stub_docs.STUB.read_text(encoding="utf8")
+
+
+def test_the_stub_has_the_docstrings_of_the_module() -> None:
+    assert stub_docs.differences(STUB) == []
+
+
+def test_all_that_is_public_has_one() -> None:
+    found = {name: text for name, _, text in stub_docs.definitions(ast.parse(STUB).body, _native) if text}
+    public = {name for name in _native.__all__ if not name.startswith("_")}
+    methods = {f"Tensor.{name}" for name in dir(_native.empty(1)) if not name.startswith("_")}
+    assert public | methods <= set(found)
+
+
+def test_a_changed_docstring_is_named_and_written() -> None:
+    changed = STUB.replace("The base class of all errors of dlfield.", "Another text.")
+    changed = changed.replace('"""Extents, in index order."""', "...", 1)
+    assert stub_docs.differences(changed) == ["Error", "Tensor.shape"]
+    assert stub_docs.differences(stub_docs.with_docstrings(changed)) == []
 
 
 def documented() -> Iterator[tuple[str, str]]:
