@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ranks
-from pages import DOCS, ROOT, blocks
+from page_code import DOCS, ROOT, blocks
 
 PROGRAMS = Path(__file__).parents[1] / "support" / "mpi_programs"
 PACKAGE = ROOT / "python" / "dlfield" / "mpi"

@@ -20,7 +20,7 @@ from catalog import NUMPY_CODES, dtype_named
 from fakes import RaisingProducer
 from interleaved_threads import run_in_threads
 from leak_checks import grown
-from pages import ROOT, blocks, run_session
+from page_code import ROOT, blocks, run_session
 
 rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds

@@ -17,7 +17,7 @@ import pytest
 import dlfield as dl
 from dlfield import _bench
 from dlfield.__main__ import main
-from pages import DOCS, FLAGS, blocks, run_session
+from page_code import DOCS, FLAGS, blocks, run_session
 
 PAGE = DOCS / "howto" / "command-line.md"
 

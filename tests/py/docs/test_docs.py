@@ -17,7 +17,7 @@ import pytest
 import clusters
 import dlfield as dl
 from fortran_modules import LANGUAGES, SOURCES, f2py_module, shared_library
-from pages import DOCS, ROOT, blocks, run_session
+from page_code import DOCS, ROOT, blocks, run_session
 
 README = ROOT / "README.md"
 WRAPPER = DOCS / "wrapper.md"
@@ -87,7 +87,9 @@ def test_the_page_of_fortran_runs_as_shown(language: str, tmp_path: Path, monkey
 def test_dask_and_ray_do_what_their_page_says() -> None:
     """In a process of its own: it starts clusters."""
     pytest.importorskip("ray")
-    clusters.run_on("", "import pages; assert pages.run_session((pages.DOCS / 'clusters.md').read_text()) > 30")
+    clusters.run_on(
+        "", "import page_code; assert page_code.run_session((page_code.DOCS / 'clusters.md').read_text()) > 30"
+    )
 
 
 def title(page: Path) -> str:
