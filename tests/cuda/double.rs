@@ -47,9 +47,9 @@ pub fn on_cuda() -> Option<OnCuda> {
     tolerating(&[])
 }
 
-/// As [`on_cuda`], for a test that hardware cannot pass.
-pub fn on_double() -> Option<(OnCuda, Double)> {
-    let cuda = on_cuda()?;
+/// As [`tolerating`], for a test that hardware cannot pass.
+pub fn on_double(provoked: &'static [&'static str]) -> Option<(OnCuda, Double)> {
+    let cuda = tolerating(provoked)?;
     Some((cuda, Double::find()?))
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "views are taken on the test's word")]
 
-use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder, s};
+use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix2, Ix3, IxDyn, s};
 use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Preset, Spec, Tensor};
 use proptest::prelude::*;
 
@@ -42,7 +42,8 @@ proptest! {
         let array = array.slice_move(s![.., cut.., ..]);
         let (expected, start) = (array.clone(), array.as_ptr());
         let field = Tensor::from_array(array).unwrap();
-        prop_assert_eq!(by_address(&field), expected.iter().copied().collect::<Vec<_>>());
+        let elements: Vec<f64> = expected.iter().copied().collect();
+        prop_assert_eq!((by_address(&field), field.to_vec::<f64>().unwrap()), (elements.clone(), elements));
         if !expected.is_empty() {
             prop_assert_eq!(field.descriptor().ptr().cast_const().cast(), start);
         }
@@ -52,6 +53,9 @@ proptest! {
         // SAFETY: nobody writes.
         let view = unsafe { field.array_view::<f64, IxDyn>() }.unwrap();
         prop_assert_eq!(view, expected.view().into_dyn());
+        prop_assert_eq!(field.read::<f64, Ix3>().unwrap().to_owned(), expected.clone());
+        let copy: Array3<f64> = field.clone().into_array().unwrap();
+        prop_assert_eq!(&copy, &expected);
         let back: Array3<f64> = field.into_array().unwrap();
         prop_assert!(cut > 0 || expected.is_empty() || back.as_ptr() == start, "a whole array is not copied");
         prop_assert_eq!(back, expected);

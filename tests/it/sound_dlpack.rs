@@ -110,4 +110,6 @@ pub fn check_proof(field: &Descriptor) {
     }
     assert!(field.alignment().is_power_of_two());
     assert_eq!(field.layout().len(), shape.len());
+    // Nothing overflows.
+    let _ = (field.is_c_contiguous(), field.is_f_contiguous());
 }
