@@ -84,7 +84,6 @@ impl Driver {
         Some(driver)
     }
 
-    /// Returns a new handle.
     pub fn handle(&mut self) -> Handle {
         self.next += 0x40;
         self.next

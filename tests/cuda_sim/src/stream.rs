@@ -268,7 +268,7 @@ impl Driver {
         stream.destroyed = true;
         let (capture, idle) = (stream.capture, stream.queue.is_empty() && !stream.busy);
         if let Some(capture) = capture {
-            self.end_invalid(capture);
+            self.take_capture(capture);
         }
         if idle {
             self.streams.remove(&number);
