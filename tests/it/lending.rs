@@ -183,9 +183,9 @@ fn memory_that_came_back_is_exclusive_once_all_others_are_dropped() {
         once.array_view_mut::<f64, Ix2>().unwrap()[[1, 2]] = 5.0;
         assert_eq!(format!("{:?}", once.owner()), "Owner(block)");
         // Several times, and to an array of its own.
-        let twice = back(once.to_versioned(false).unwrap());
-        let mut twice = back(twice.to_versioned(false).unwrap());
-        drop(once);
+        let between = back(once.to_versioned(false).unwrap());
+        let mut twice = back(between.to_versioned(false).unwrap());
+        drop((once, between));
         twice.array_view_mut::<f64, Ix2>().unwrap()[[0, 0]] = 1.0;
         assert_eq!(twice.copy().unwrap().into_array::<f64, Ix2>().unwrap().sum(), 6.0);
         assert_eq!(twice.into_array::<f64, Ix2>().unwrap().sum(), 6.0);
