@@ -48,9 +48,12 @@ fn what_is_captured_runs_when_it_is_launched_and_each_time() {
     cu!(graph::cuGraphExecDestroy(executable)).unwrap();
 }
 
+/// The mode of a capture, and the failure of a call that ends it.
+type Disturbance = (i32, Code, fn(u64) -> Answer);
+
 #[test]
 fn calls_that_a_capture_does_not_allow_end_it() {
-    let calls: [(i32, Code, fn(u64) -> Answer); 6] = [
+    let calls: [Disturbance; 6] = [
         (RELAXED, UNSUPPORTED, synchronize),
         (RELAXED, UNSUPPORTED, |stream| cu!(stream::cuStreamQuery(stream))),
         (RELAXED, UNSUPPORTED, |_| cu!(context::cuCtxSynchronize())),
