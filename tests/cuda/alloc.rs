@@ -50,7 +50,7 @@ fn a_failed_allocation_is_named_and_nothing_is_lost() {
 
 #[test]
 fn memory_goes_back_if_what_comes_after_fails() {
-    let Some((_cuda, double)) = on_double() else { return };
+    let Some((_cuda, double)) = on_double(&[]) else { return };
     let spec = Spec::new(&[10], DType::F64).with_device(GPU);
     for (function, zeros) in [("cuMemsetD8Async", true), ("cuMemsetD32Async", false), ("cuLaunchKernel", false)] {
         double.fail(function, 700);

@@ -83,10 +83,7 @@ fn memory_is_allocated_and_freed_during_graph_capture() {
 
 #[test]
 fn copies_from_a_peer_are_captured_if_they_need_no_staging_buffer() {
-    let Some(_cuda) = on_cuda() else { return };
-    if device_count() < 2 {
-        return;
-    }
+    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
     let stream = OwnStream::new(Device::cuda(1));
     let source = Tensor::empty(&Spec::new(&[20, 30], DType::F64).with_device(Device::cuda(0))).unwrap();
     let padded = Spec::new(&[20, 30], DType::F64).alignment_size(64).with_device(stream.device);

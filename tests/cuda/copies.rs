@@ -5,7 +5,7 @@ use dlfield::{DType, DTypeError, Device, Error, Index, Spec, Tensor, can_cast};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::cases::{Side, dtype, pair};
+use crate::cases::{dtype, pair};
 use crate::double::{Double, on_cuda, on_double};
 use crate::driver::{GPU, OwnStream, PLACES, SHARED, gpus};
 use crate::memory::{Image, assign, elements, fill, numbers, put};
@@ -17,59 +17,32 @@ fn routes() -> Vec<(Device, Device)> {
     places.iter().flat_map(|from| places.iter().map(|to| (*from, *to))).collect()
 }
 
-/// Copies one field into another on its own streams, and compares all memory of the destination.
-fn copies_everything(
-    (to_device, from_device): (Device, Device),
-    shape: &[i64],
-    (to_side, from_side): (&Side, &Side),
-    dtype: DType,
-) {
-    let (whole, to) = to_side.field(shape, dtype, to_device);
-    let (_, from) = from_side.field(shape, dtype, from_device);
-    let (values, before) = (numbers(&from, 1), numbers(&whole, 2));
-    put(&from, &values);
-    put(&whole, &before);
-    let mut expected = Image::of(&whole);
-    expected.replace(&to, whole.descriptor().ptr(), &values);
-    assign(&to, &from).unwrap();
-    assert_eq!(Image::of(&whole), expected, "{from_device} to {to_device}");
-    assert_eq!(elements(&from), values);
-}
-
+/// All memory of the destination is compared.
 #[test]
-fn all_layouts_between_all_kinds_of_memory() {
+fn all_layouts_between_all_kinds_of_memory_in_any_streams() {
     let Some(_cuda) = on_cuda() else { return };
-    let routes = routes();
-    proptest!(config(400), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
-        copies_everything(route, &shape, (&to, &from), dtype);
-    });
-}
-
-#[test]
-fn in_streams_that_wait_for_no_other() {
-    let Some(_cuda) = on_cuda() else { return };
-    let routes = routes();
+    let (routes, own) = (routes(), prop::bool::weighted(0.3));
     let streams: Vec<_> = gpus().into_iter().map(OwnStream::new).collect();
     let last = streams.last().unwrap();
-    proptest!(config(150), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
-        streams[0].with(|| {
-            last.with(|| copies_everything(route, &shape, (&to, &from), dtype));
-        });
-    });
-}
-
-#[test]
-fn allocations_that_copy() {
-    let Some(_cuda) = on_cuda() else { return };
-    let routes = routes();
-    proptest!(config(100), |((shape, _, from) in pair(), dtype in dtype(), (to, from_device) in select(routes.clone()))| {
-        let (_, from) = from.field(&shape, dtype, from_device);
-        let values = numbers(&from, 3);
-        put(&from, &values);
-        let copy = from.to_device(to, Some(true)).unwrap();
-        prop_assert_eq!(copy.descriptor().device(), to);
-        prop_assert_eq!(copy.layout(), from.layout());
-        prop_assert_eq!(elements(&copy), values);
+    proptest!(config(550), |((shape, to_side, from_side) in pair(), dtype in dtype(), route in select(routes.clone()), own in own)| {
+        let (to_device, from_device) = route;
+        let check = || {
+            let (whole, to) = to_side.field(&shape, dtype, to_device);
+            let (_, from) = from_side.field(&shape, dtype, from_device);
+            let (values, before) = (numbers(&from, 1), numbers(&whole, 2));
+            put(&from, &values);
+            put(&whole, &before);
+            let mut expected = Image::of(&whole);
+            expected.replace(&to, whole.descriptor().ptr(), &values);
+            assign(&to, &from).unwrap();
+            assert_eq!(Image::of(&whole), expected, "{from_device} to {to_device}");
+            assert_eq!(elements(&from), values);
+            let copy = from.to_device(to_device, Some(true)).unwrap();
+            assert_eq!((copy.descriptor().device(), copy.layout()), (to_device, from.layout()));
+            assert_eq!(elements(&copy), values);
+        };
+        // Streams of their own wait for no other stream.
+        if own { streams[0].with(|| last.with(check)) } else { check() }
     });
 }
 
@@ -170,7 +143,7 @@ fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
 
 #[test]
 fn a_copy_without_memory_in_between_fails_and_loses_nothing() {
-    let Some((_cuda, double)) = on_double() else { return };
+    let Some((_cuda, double)) = on_double(&[]) else { return };
     let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
     let turned = host.transpose(&[2, 1, 0]).unwrap();
     let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(GPU)).unwrap();

@@ -29,7 +29,6 @@ pub fn of(stream: &CudaStream) -> Stream {
     Stream::new(GPU, stream.cu_stream().addr() as u64).unwrap()
 }
 
-/// Allocates zeros on a stream.
 pub fn zeros_in(stream: Stream, count: i64) -> Tensor {
     with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).with_device(GPU))).unwrap()
 }

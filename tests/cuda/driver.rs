@@ -10,7 +10,6 @@ pub const SHARED: [Device; 2] = [Device::CUDA_HOST, Device::CUDA_MANAGED];
 /// Every kind of memory that the driver allocates.
 pub const PLACES: [Device; 3] = [GPU, Device::CUDA_HOST, Device::CUDA_MANAGED];
 
-/// Returns the last device.
 pub fn last_gpu() -> Device {
     Device::cuda(u16::from(device_count() > 1))
 }
@@ -53,7 +52,6 @@ pub fn within<R>(device: Device, work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Waits for all devices.
 pub fn finish_everything() {
     for number in 0..device_count() {
         let device = Device::cuda(u16::try_from(number).unwrap());

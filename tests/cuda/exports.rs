@@ -4,11 +4,11 @@ use dlfield::cuda::{Stream, device_count, with_stream};
 use dlfield::{DType, Device, Index, Spec, Tensor};
 
 use crate::cudarc_user::{new_stream, of, on_cuda_with_cudarc, record, run_recorded, write_in, zeros_in};
-use crate::double::{Double, WAITS, on_cuda, on_double, tolerating};
+use crate::double::{WAITS, on_cuda, on_double};
 use crate::driver::{GPU, OwnStream, SHARED, is_capturing};
 
 /// Records a stream for a field, as a view for a kernel does.
-fn used_by(stream: &OwnStream, field: &Tensor) {
+pub fn used_by(stream: &OwnStream, field: &Tensor) {
     field.owner().stream_uses().unwrap().record_stream(stream.device, stream.stream).unwrap();
 }
 
@@ -51,10 +51,7 @@ fn the_consumer_waits_for_the_later_work_of_the_first_stream() {
 
 #[test]
 fn the_consumer_waits_for_streams_of_all_devices() {
-    let Some(_cuda) = on_cuda() else { return };
-    if device_count() < 2 {
-        return;
-    }
+    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
     for place in SHARED {
         let (one, other) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
         let consumer = OwnStream::new(Device::cuda(0));
@@ -71,7 +68,7 @@ fn the_consumer_waits_for_streams_of_all_devices() {
 
 #[test]
 fn no_host_waits_and_nothing_is_done_without_other_streams() {
-    let Some((_cuda, double)) = on_double() else { return };
+    let Some((_cuda, double)) = on_double(&[]) else { return };
     let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
     let field = zeros_in(own.stream, 64);
     let before = double.counts(WAITS);
@@ -93,8 +90,7 @@ fn no_host_waits_and_nothing_is_done_without_other_streams() {
 
 #[test]
 fn destroyed_streams_are_waited_for_once() {
-    let Some(_cuda) = tolerating(&["bad_handles"]) else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double(&["bad_handles"]) else { return };
     for reused in [false, true] {
         double.reuse_streams(reused);
         for first_gone in [false, true] {
@@ -124,8 +120,7 @@ fn destroyed_streams_are_waited_for_once() {
 
 #[test]
 fn many_streams_that_took_each_others_handle_are_waited_for_once() {
-    let Some(_cuda) = tolerating(&["bad_handles"]) else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double(&["bad_handles"]) else { return };
     double.reuse_streams(true);
     let consumer = OwnStream::new(GPU);
     let field = zeros_in(consumer.stream, 64);
@@ -168,8 +163,7 @@ fn a_captured_consumer_comes_after_all_work_before_the_capture() {
 
 #[test]
 fn a_captured_consumer_is_refused_if_it_cannot_come_after_the_later_work_of_the_first_stream() {
-    let Some(_cuda) = tolerating(&["bad_handles"]) else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double(&["bad_handles"]) else { return };
     let (own, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU));
     let field = zeros_in(own.stream, 64);
     hand(&field, &consumer, &consumer).unwrap();

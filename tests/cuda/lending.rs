@@ -37,7 +37,7 @@ fn imported(stream: &OwnStream, locked: Locked) -> Tensor {
 
 #[test]
 fn memory_is_exported_while_a_copy_of_it_frees_other_memory() {
-    let Some((_cuda, double)) = on_double() else { return };
+    let Some((_cuda, double)) = on_double(&[]) else { return };
     let stream = OwnStream::new(GPU);
     let (begun, has_begun) = mpsc::channel();
     let lock = Arc::new(Mutex::new(()));

@@ -65,15 +65,13 @@ impl Image {
     }
 }
 
-/// Copies a field of a test into another one.
 pub fn assign(to: &Tensor, from: &Tensor) -> Result<()> {
     // SAFETY: nobody else has the fields of a test.
     unsafe { to.assign(from) }
 }
 
-/// Fills a field of a test.
 pub fn fill(field: &Tensor, element: &[u8]) -> Result<()> {
-    // SAFETY: as above.
+    // SAFETY: nobody else has the fields of a test.
     unsafe { field.fill(element) }
 }
 

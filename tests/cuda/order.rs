@@ -36,10 +36,7 @@ fn a_recorded_stream_waits_for_the_stream_that_allocated() {
 
 #[test]
 fn peers_wait_for_each_other() {
-    let Some(_cuda) = on_cuda() else { return };
-    if device_count() < 2 {
-        return;
-    }
+    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
     let (here, there) = (OwnStream::new(GPU), OwnStream::new(Device::cuda(1)));
     here.with(|| {
         there.with(|| {
@@ -80,7 +77,7 @@ fn the_host_waits_for_what_devices_do_with_its_memory() {
 
 #[test]
 fn copies_with_pinned_memory_wait_for_nothing() {
-    let Some((_cuda, double)) = on_double() else { return };
+    let Some((_cuda, double)) = on_double(&[]) else { return };
     let (device, stream) = (GPU, OwnStream::new(GPU));
     stream.with(|| {
         for place in [Device::CUDA_HOST, device] {

@@ -31,7 +31,7 @@ fn taken(to: &Tensor, from: &Tensor) -> [u64; 6] {
 
 #[test]
 fn padded_fields_of_one_order_take_one_call() {
-    let Some((_cuda, _)) = on_double() else { return };
+    let Some((_cuda, _)) = on_double(&[]) else { return };
     let gpu = Device::cuda(0);
     for layout in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
         for (to, from) in [(256, 64), (8, 256), (64, 8), (8, 8)] {
@@ -49,7 +49,7 @@ fn padded_fields_of_one_order_take_one_call() {
 
 #[test]
 fn other_orders_take_one_kernel() {
-    let Some((_cuda, _)) = on_double() else { return };
+    let Some((_cuda, _)) = on_double(&[]) else { return };
     let gpu = Device::cuda(0);
     let copy = |to, from| taken(&field(to, [2, 1, 0], 256), &field(from, [0, 1, 2], 64));
     assert_eq!(copy(gpu, gpu), [0, 0, 0, 1, 0, 0]);
@@ -67,7 +67,7 @@ fn other_orders_take_one_kernel() {
 
 #[test]
 fn scattered_elements_of_the_host_are_gathered_there() {
-    let Some((_cuda, _)) = on_double() else { return };
+    let Some((_cuda, _)) = on_double(&[]) else { return };
     let every = |field: &Tensor| {
         let second = |len| Index::Range { start: 0, len, step: 2 };
         field.view(&[second(10), second(15), second(9)]).unwrap()
@@ -86,7 +86,7 @@ fn scattered_elements_of_the_host_are_gathered_there() {
 
 #[test]
 fn few_short_rows_in_the_other_direction_take_one_call() {
-    let Some((_cuda, _)) = on_double() else { return };
+    let Some((_cuda, _)) = on_double(&[]) else { return };
     let gpu = Device::cuda(0);
     let rows = |device| Tensor::zeros(&Spec::new(&[4, 3], DType::F64).with_device(device)).unwrap();
     let backwards = |field: Tensor| field.view(&[Index::Range { start: 3, len: 4, step: -1 }]).unwrap();
@@ -102,7 +102,7 @@ fn few_short_rows_in_the_other_direction_take_one_call() {
 
 #[test]
 fn boxes_with_gaps_in_every_dimension_take_one_call() {
-    let Some((_cuda, _)) = on_double() else { return };
+    let Some((_cuda, _)) = on_double(&[]) else { return };
     let part = |device| {
         let whole = Tensor::zeros(&Spec::new(&[3, 4, 5, 6], DType::F64).with_device(device)).unwrap();
         let inner = |len| Index::Range { start: 1, len, step: 1 };

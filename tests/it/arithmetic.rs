@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
+use crate::model::texts;
 use crate::naive::indices;
 use crate::runner::alignment_statement_is_true;
 use crate::strategies::{config, permutation, spec};
@@ -59,10 +60,6 @@ fn domains_differ(left: &Tensor, right: &Tensor) -> bool {
             && ghosts != (right.halo()[other], right.origin()[other])
     };
     states_halo(left) && states_halo(right) && of_left.iter().enumerate().any(differ)
-}
-
-fn texts(dims: &Dims) -> Vec<String> {
-    dims.iter().map(|dim| dim.to_string()).collect()
 }
 
 /// Returns the labels of a tensor by decreasing stride.

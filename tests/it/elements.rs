@@ -14,14 +14,12 @@ fn address(tensor: &Tensor, index: &[i64]) -> *mut u8 {
     field.ptr().wrapping_offset(way)
 }
 
-/// Returns the bytes of one element.
 pub fn read(tensor: &Tensor, index: &[i64]) -> Vec<u8> {
     let start = address(tensor, index);
     // SAFETY: an element of a live tensor; nobody writes it meanwhile.
     unsafe { std::slice::from_raw_parts(start, tensor.descriptor().itemsize()) }.to_vec()
 }
 
-/// Overwrites one element.
 pub fn write(tensor: &Tensor, index: &[i64], bytes: &[u8]) {
     assert!(!tensor.descriptor().is_readonly());
     assert_eq!(bytes.len(), tensor.descriptor().itemsize());

@@ -83,24 +83,15 @@ fn defects_are_refused_and_released_once() {
 }
 
 #[test]
-fn strides_may_be_missing_below_1_2_only() {
+fn strides_may_not_be_missing_from_1_2_on() {
     let drops = Drops::default();
-    let without = |tensor: &mut DLTensor| tensor.strides = null_mut();
-    let legacy = import(owned::<DLManagedTensor>(&drops, without)).unwrap();
-    assert_eq!((legacy.descriptor().strides(), all(&legacy)), (&[3, 1][..], numbers(0..6)));
-    for minor in 0..5 {
-        let tensor = import_raw(versioned(&drops, (1, minor), DlpackFlags::empty(), without));
-        match tensor {
-            Ok(tensor) if minor < 2 => assert_eq!(tensor.descriptor().strides(), [3, 1]),
-            Err(Error::Exchange(ExchangeError::NullStrides { ndim: 2, major: 1, minor: found })) if minor >= 2 => {
-                assert_eq!(found, minor);
-            }
-            other => panic!("1.{minor}: {other:?}"),
-        }
+    for minor in 2..5 {
+        let raw = versioned(&drops, (1, minor), DlpackFlags::empty(), |tensor| tensor.strides = null_mut());
+        let refused = import_raw(raw).unwrap_err();
+        let expected = ExchangeError::NullStrides { ndim: 2, major: 1, minor };
+        assert!(matches!(&refused, Error::Exchange(error) if *error == expected), "1.{minor}: {refused:?}");
     }
-    assert_eq!(drops.count(), 5);
-    drop(legacy);
-    assert_eq!(drops.count(), 6);
+    assert_eq!(drops.count(), 3);
 }
 
 #[test]
@@ -151,46 +142,12 @@ fn addresses_are_data_plus_offset_and_strides_go_both_ways() {
     assert_eq!(all(&spread.copy().unwrap()), all(&spread));
 }
 
+/// The header has no device number for pinned memory; some producers write one.
 #[test]
-fn meaningless_fields_are_not_looked_at() {
-    let drops = Drops::default();
-    let empty = |t: &mut DLTensor| {
-        set_shape(t, [0, 3]);
-        set_strides(t, [i64::MIN, i64::MAX]);
-        t.data = null_mut();
-    };
-    let tensor = import(owned::<DLManagedTensor>(&drops, empty)).unwrap();
-    assert_eq!((tensor.descriptor().size(), all(&tensor).len()), (0, 0));
-    let one = |t: &mut DLTensor| {
-        set_shape(t, [1, 3]);
-        set_strides(t, [i64::MAX, 1]);
-    };
-    assert_eq!(all(&import(owned::<DLManagedTensor>(&drops, one)).unwrap()), numbers(0..3));
-    let scalar = |t: &mut DLTensor| (t.ndim, t.shape, t.strides) = (0, null_mut(), null_mut());
-    let raw = versioned(&drops, (1, 3), DlpackFlags::empty(), scalar);
-    assert_eq!(all(&import_raw(raw).unwrap()), numbers([0]));
-    // The header has no device number for pinned memory; some producers write one.
+fn the_number_of_pinned_memory_is_not_looked_at() {
     let pinned = |t: &mut DLTensor| (t.device.device_type, t.device.device_id) = (DLDeviceType::CUDAHOST, 3);
-    assert_eq!(
-        import(owned::<DLManagedTensor>(&drops, pinned)).unwrap().descriptor().device().to_string(),
-        "cuda_host"
-    );
-    drop(tensor);
-    assert_eq!(drops.count(), 4);
-}
-
-#[test]
-fn flags_are_believed_and_their_absence_too() {
-    let drops = Drops::default();
-    let import_flagged = |flags, change: fn(&mut DLTensor)| import_raw(versioned(&drops, (1, 0), flags, change));
-    assert!(import_flagged(DlpackFlags::READ_ONLY, |_| ()).unwrap().descriptor().is_readonly());
-    assert!(!import_flagged(DlpackFlags::IS_COPIED, |_| ()).unwrap().descriptor().is_readonly());
-    let legacy = import(owned::<DLManagedTensor>(&drops, |_| ())).unwrap();
-    assert!(legacy.descriptor().is_readonly(), "a legacy struct cannot say that it may be written");
-    assert!(legacy.to_legacy().is_err() && legacy.to_versioned(false).unwrap().flags() == DlpackFlags::READ_ONLY);
-    let small = |t: &mut DLTensor| (t.dtype.code, t.dtype.bits) = (DLDataTypeCode::FLOAT6_E2M3FN, 6);
-    let padded = import_flagged(DlpackFlags::IS_SUBBYTE_TYPE_PADDED, small).unwrap();
-    assert_eq!((padded.descriptor().dtype().name(), padded.descriptor().itemsize()), ("float6_e2m3fn", 1));
+    let tensor = import(owned::<DLManagedTensor>(&Drops::default(), pinned)).unwrap();
+    assert_eq!(tensor.descriptor().device().to_string(), "cuda_host");
 }
 
 #[test]

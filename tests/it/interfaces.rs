@@ -21,11 +21,8 @@ fn list(smallest: i64) -> impl Strategy<Value = Vec<i64>> {
 }
 
 fn typestrs() -> impl Strategy<Value = String> {
-    let known = (select(vec!["<", "=", "|", ">", ""]), select(TYPESTRS.to_vec())).prop_map(|(order, (text, _))| {
-        let mut all = order.to_owned();
-        all.push_str(text);
-        all
-    });
+    let orders = select(vec!["<", "=", "|", ">", ""]);
+    let known = (orders, select(TYPESTRS.to_vec())).prop_map(|(order, (text, _))| format!("{order}{text}"));
     prop_oneof![
         20 => known,
         4 => select(vec!["|V1", "|V2", "<V2", "|V8", "|V3", "|O8", "<U3", "<M8[s]", "f8", "V2", "<f16", "", "<"]).prop_map(str::to_owned),

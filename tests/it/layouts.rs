@@ -62,15 +62,12 @@ impl LaidOut {
         self.repeated(&self.shape)
     }
 
-    /// The same for a shape in which extents of 1 are repeated.
+    /// The same for a shape in which extents of 1 are repeated, and leading ones may be missing.
     pub fn repeated(&self, shape: &[i64]) -> Vec<usize> {
         let mut places = vec![i64::try_from(self.start).unwrap()];
-        for (axis, extent) in shape.iter().enumerate() {
-            let step = if self.shape[axis] == 1 {
-                0
-            } else {
-                self.strides[axis] * i64::try_from(self.dtype.itemsize()).unwrap()
-            };
+        let (leading, itemsize) = (self.shape.len() - shape.len(), i64::try_from(self.dtype.itemsize()).unwrap());
+        for (axis, extent) in (leading..).zip(shape) {
+            let step = if self.shape[axis] == 1 { 0 } else { self.strides[axis] * itemsize };
             places = places.iter().flat_map(|place| (0..*extent).map(move |at| place + at * step)).collect();
         }
         places.into_iter().map(|place| usize::try_from(place).unwrap()).collect()
@@ -101,12 +98,12 @@ impl LaidOut {
     }
 }
 
-/// Assigns, and checks every byte of the destination's memory.
+/// Assigns with repeated extents of 1, and checks every byte of the destination's memory.
 pub fn assign(mut to: LaidOut, mut from: LaidOut) {
     from.number();
     let itemsize = from.dtype.itemsize();
     let mut expected = to.bytes.clone();
-    for (place, source) in to.places().into_iter().zip(from.places()) {
+    for (place, source) in to.places().into_iter().zip(from.repeated(&to.shape)) {
         expected[place..place + itemsize].copy_from_slice(&from.bytes[source..source + itemsize]);
     }
     to.assign(&mut from).unwrap();

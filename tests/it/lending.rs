@@ -15,6 +15,8 @@ use dlfield::{
     Signature, SignatureError, Spec, Support, Target, Tensor,
 };
 
+use crate::managed::back;
+
 pub fn is_exported_error<T>(result: Result<T>) -> bool {
     result.err().is_some_and(|error| is_exported_message(&error))
 }
@@ -167,25 +169,13 @@ fn memory_that_is_no_longer_shared_becomes_exclusive() {
     assert_eq!(field.into_array::<f64, Ix2>().unwrap()[[1, 2]], 5.0);
 }
 
-/// Sends a tensor to C and back.
-fn back(field: &Tensor, legacy: bool) -> Tensor {
-    // SAFETY: the struct is this library's own, and nobody writes.
-    unsafe {
-        if legacy {
-            Tensor::from_managed(field.to_legacy().unwrap()).unwrap()
-        } else {
-            Tensor::from_managed(field.to_versioned(false).unwrap()).unwrap()
-        }
-    }
-}
-
 #[test]
 fn memory_that_came_back_is_exclusive_once_all_others_are_dropped() {
     let mut spec = Spec::new(&[3, 4], DType::F64);
     for _ in 0..2 {
         let field = Tensor::zeros(&spec).unwrap();
         let exported = field.to_versioned(false).unwrap();
-        let mut once = back(&field, false);
+        let mut once = back(field.to_versioned(false).unwrap());
         assert!(matches!(once.array_view_mut::<f64, Ix2>(), Err(Error::Exchange(ExchangeError::Shared))));
         drop(field);
         assert!(matches!(once.array_view_mut::<f64, Ix2>(), Err(Error::Exchange(ExchangeError::Shared))));
@@ -193,8 +183,9 @@ fn memory_that_came_back_is_exclusive_once_all_others_are_dropped() {
         once.array_view_mut::<f64, Ix2>().unwrap()[[1, 2]] = 5.0;
         assert_eq!(format!("{:?}", once.owner()), "Owner(block)");
         // Several times, and to an array of its own.
-        let mut twice = back(&back(&once, false), false);
-        drop(once);
+        let between = back(once.to_versioned(false).unwrap());
+        let mut twice = back(between.to_versioned(false).unwrap());
+        drop((once, between));
         twice.array_view_mut::<f64, Ix2>().unwrap()[[0, 0]] = 1.0;
         assert_eq!(twice.copy().unwrap().into_array::<f64, Ix2>().unwrap().sum(), 6.0);
         assert_eq!(twice.into_array::<f64, Ix2>().unwrap().sum(), 6.0);
@@ -204,12 +195,12 @@ fn memory_that_came_back_is_exclusive_once_all_others_are_dropped() {
 
 #[test]
 fn a_vector_that_came_back_is_returned_uncopied() {
-    for legacy in [false, true] {
+    let exports: [fn(&Tensor) -> Tensor; 2] =
+        [|field| back(field.to_versioned(false).unwrap()), |field| back(field.to_legacy().unwrap())];
+    for export in exports {
         let numbers = vec![1.0f64, 2.0];
         let start = numbers.as_ptr();
-        let field = Tensor::from(numbers);
-        let came_back = back(&field, legacy);
-        drop(field);
+        let came_back = export(&Tensor::from(numbers));
         let array: Array1<f64> = came_back.into_array().unwrap();
         assert_eq!((array.as_ptr(), array.to_vec()), (start, vec![1.0, 2.0]));
     }
@@ -247,15 +238,6 @@ fn exported_memory_is_bound_and_copied_by_unsafe_functions() {
     let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
     assert_eq!(copy.to_vec::<f64>().unwrap(), [1.0, 2.0]);
     drop(exported);
-}
-
-/// Returns an array with almost no memory, and more elements than there is memory for.
-fn broadcast() -> Tensor {
-    let byte = vec![0i8];
-    let start = byte.as_ptr().cast_mut().cast();
-    let descriptor = Descriptor::new(start, Device::CPU, DType::I8, true, &[1 << 46], &[0]).unwrap();
-    // SAFETY: all elements are the one of the vector, which the owner keeps.
-    unsafe { Tensor::from_parts(descriptor, Owner::foreign(byte)) }
 }
 
 /// The ways in which safe functions copy elements.
@@ -318,16 +300,21 @@ fn a_copy_among_other_work_of_rayon_ends() {
     ended.recv_timeout(Duration::from_secs(60)).expect("a copy and a loan wait for each other");
 }
 
+/// The array has almost no memory, and more elements than there is memory for.
 #[test]
 fn a_failed_array_allocation_is_an_error() {
-    assert!(matches!(broadcast().into_array::<i8, Ix1>(), Err(Error::Memory(_))));
+    let byte = vec![0i8];
+    let start = byte.as_ptr().cast_mut().cast();
+    let descriptor = Descriptor::new(start, Device::CPU, DType::I8, true, &[1 << 46], &[0]).unwrap();
+    // SAFETY: all elements are the one of the vector, which the owner keeps.
+    let broadcast = unsafe { Tensor::from_parts(descriptor, Owner::foreign(byte)) };
+    assert!(matches!(broadcast.into_array::<i8, Ix1>(), Err(Error::Memory(_))));
 }
 
 #[test]
 fn what_came_from_elsewhere_stays_marked() {
     let field = Tensor::from(vec![1.0f64, 2.0]);
-    // SAFETY: the struct is this library's own, and nobody writes.
-    let imported = unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) }.unwrap();
+    let imported = back(field.to_versioned(false).unwrap());
     assert!(imported.copy().is_ok(), "on the word of whoever imported it");
     drop(imported.to_versioned(false).unwrap());
     let array: Result<Array1<f64>, Error> = imported.into_array();
@@ -338,8 +325,7 @@ fn what_came_from_elsewhere_stays_marked() {
 fn memory_that_comes_back_often_has_one_owner() {
     let mut field = Tensor::from(vec![1.0f64, 2.0]);
     for _ in 0..1_000_000 {
-        // SAFETY: the struct is this library's own.
-        field = unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) }.unwrap();
+        field = back(field.to_versioned(false).unwrap());
     }
     field.array_view_mut::<f64, Ix1>().unwrap()[0] = 3.0;
     assert_eq!(field.into_array::<f64, Ix1>().unwrap().to_vec(), [3.0, 2.0]);

@@ -112,7 +112,6 @@ pub fn set_shape(tensor: &mut DLTensor, shape: [i64; 2]) {
     unsafe { tensor.shape.cast::<[i64; 2]>().write(shape) };
 }
 
-/// Overwrites the numbers of a tensor's strides.
 pub fn set_strides(tensor: &mut DLTensor, strides: [i64; 2]) {
     // SAFETY: `make` points strides at two numbers.
     unsafe { tensor.strides.cast::<[i64; 2]>().write(strides) };

@@ -1,10 +1,14 @@
 //! Views as lists of positions: index arithmetic one position at a time.
 
-use dlfield::{Index, Tensor};
+use dlfield::{Dims, Index, Tensor};
 
 use crate::elements::{all, numbered};
 use crate::naive::{count, indices, position, size, wide};
 use crate::runner::alignment_statement_is_true;
+
+pub fn texts(dims: &Dims) -> Vec<String> {
+    dims.iter().map(|dim| dim.to_string()).collect()
+}
 
 /// A field as lists: the position of each element in the first field, and the dimensions.
 #[derive(Clone, Debug)]
@@ -22,7 +26,7 @@ impl Model {
         Model {
             numbers: (0..size(count(&shape))).collect(),
             shape,
-            dims: tensor.dims().iter().map(|dim| dim.to_string()).collect(),
+            dims: texts(&tensor.dims()),
             origin: tensor.origin().to_vec(),
             halo: tensor.halo().to_vec(),
         }
@@ -112,7 +116,7 @@ impl Model {
         let wanted: Vec<Vec<u8>> = self.numbers.iter().map(|number| numbered(*number, field.itemsize())).collect();
         assert_eq!(field.shape(), self.shape);
         assert_eq!(all(tensor), wanted);
-        assert_eq!(tensor.dims().iter().map(|dim| dim.to_string()).collect::<Vec<_>>(), self.dims);
+        assert_eq!(texts(&tensor.dims()), self.dims);
         assert_eq!((tensor.origin().to_vec(), tensor.halo().to_vec()), (self.origin.clone(), self.halo.clone()));
         alignment_statement_is_true(tensor);
         let steps = tensor.layout().axes().filter(|axis| field.shape()[*axis] > 1);

@@ -74,7 +74,6 @@ pub fn c_order(shape: &[i64], itemsize: usize) -> Vec<i128> {
     (0..shape.len()).map(|axis| after(axis).fold(wide(itemsize), i128::saturating_mul)).collect()
 }
 
-/// Returns the number of elements.
 pub fn count(shape: &[i64]) -> i128 {
     shape.iter().map(|extent| i128::from(*extent)).product()
 }
@@ -125,16 +124,9 @@ impl Bytes {
     /// Returns whether 64-bit sizes hold all of this with room to align the block, also the strides of an empty field.
     pub fn fits(&self) -> bool {
         let first = (-self.aligned).rem_euclid(self.alignment);
-        let most = i128::from(i64::MAX);
-        [
-            self.aligned,
-            self.alignment,
-            self.length,
-            self.block_alignment,
-            first.saturating_add(self.held).saturating_add(self.block_alignment),
-        ]
-        .iter()
-        .all(|bytes| *bytes <= most)
+        let block = first.saturating_add(self.held).saturating_add(self.block_alignment);
+        let sizes = [self.aligned, self.alignment, self.length, self.block_alignment, block];
+        sizes.iter().all(|bytes| *bytes <= i128::from(i64::MAX))
     }
 }
 

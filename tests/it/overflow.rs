@@ -121,19 +121,6 @@ fn errors_name_the_argument() {
     assert!(matches!(far, LayoutError::AlignedIndexOverflow { .. }), "{far}");
 }
 
-/// Empty fields need no memory, but their byte strides must fit all the same.
-#[test]
-fn fields_without_elements_overflow_like_others() {
-    for shape in [[0, 1 << 60], [1 << 60, 0], [0, i64::MAX / 8]] {
-        let spec = Spec::new(&shape, DType::F64);
-        match (spec.place(), Tensor::zeros(&spec)) {
-            (Ok(place), Ok(tensor)) => assert_eq!(tensor.descriptor().strides(), &place.strides[..]),
-            (Err(Error::Layout(_)), Err(Error::Layout(LayoutError::Overflow { .. }))) => {}
-            other => panic!("{shape:?}: {other:?}"),
-        }
-    }
-}
-
 #[test]
 fn a_failed_allocation_is_an_error() {
     for bytes in [TOO_MUCH, 1 << 62, usize::MAX / 2, usize::MAX] {

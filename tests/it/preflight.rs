@@ -98,8 +98,10 @@ fn messages_say_what_was_found() {
 }
 
 #[test]
-fn arrays_of_the_framework_itself_are_handed_on() {
+fn frameworks_have_names_and_their_own_arrays_are_handed_on() {
+    assert_eq!(Target::from_name("NumPy"), None);
     for target in Target::ALL {
+        assert_eq!(Target::from_name(target.name()), Some(target));
         assert!(Preflight::own(target, true, false).is_zero_copy());
         let written = Preflight::own(target, false, true).verdict;
         assert_eq!(written, if target == Target::Jax { Verdict::Impossible } else { Verdict::ZeroCopy });
@@ -114,14 +116,6 @@ fn errors_are_taken_apart() {
     assert_eq!(found.fix, "allowed is: convert; with this");
     assert_eq!(Preflight::refused("no more than this").to_string(), "impossible: no more than this");
     assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
-}
-
-#[test]
-fn names_of_frameworks() {
-    for target in Target::ALL {
-        assert_eq!(Target::from_name(target.name()), Some(target));
-    }
-    assert_eq!(Target::from_name("NumPy"), None);
 }
 
 proptest! {

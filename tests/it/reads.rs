@@ -3,12 +3,10 @@
 use std::sync::Barrier;
 use std::thread;
 
-use dlfield::ndarray::{Array, Array3, ArrayD, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder};
+use dlfield::ndarray::{Ix1, Ix2, Ix3, IxDyn};
 use dlfield::{DType, Error, ExchangeError, Index, Layout, Preset, Spec, Tensor, dispatch};
-use proptest::prelude::*;
 
 use crate::lending::is_exported_error;
-use crate::strategies::config;
 
 fn is_guarded<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Exchange(ExchangeError::Guarded)))
@@ -84,31 +82,6 @@ fn an_array_that_is_copied_keeps_the_order_of_its_strides() {
     let padded =
         Spec::new(&shape, DType::F32).preset(Preset::find("gt:gpu").unwrap()).with_device(dlfield::Device::CPU);
     assert_eq!(Tensor::zeros(&padded).unwrap().into_array::<f32, Ix3>().unwrap().strides(), [1, 3, 12]);
-}
-
-proptest! {
-    #![proptest_config(config(1))]
-    #[test]
-    fn elements_are_copied_in_index_order_from_any_layout(
-        shape in prop::array::uniform3(0usize..4),
-        is_f in any::<bool>(),
-        axes in Just([0usize, 1, 2]).prop_shuffle(),
-        steps in prop::array::uniform3(prop::sample::select(vec![1i64, -1])),
-    ) {
-        let mut next = 0i64;
-        let array: Array3<i64> = Array::from_shape_simple_fn(shape.set_f(is_f), || {
-            next += 1;
-            next
-        });
-        let field = Tensor::from_array(array.permuted_axes(axes)).unwrap();
-        let index: Vec<Index> = field.descriptor().shape().iter().zip(steps).map(|(len, step)| {
-            if step > 0 { Index::All } else { Index::Range { start: (len - 1).max(0), len: *len, step } }
-        }).collect();
-        let view = field.view(&index).unwrap();
-        let wanted: ArrayD<i64> = view.read::<i64, IxDyn>().unwrap().to_owned();
-        prop_assert_eq!(view.to_vec::<i64>().unwrap(), wanted.iter().copied().collect::<Vec<_>>());
-        prop_assert_eq!(view.clone().into_array::<i64, IxDyn>().unwrap(), wanted);
-    }
 }
 
 #[test]

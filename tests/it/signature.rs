@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index as Pick, select};
 
+use crate::model::texts;
 use crate::naive::{indices, offset, size};
 use crate::strategies::{config, halo_within, permutation};
 
@@ -208,6 +209,12 @@ fn labelled() -> impl Strategy<Value = Tensor> {
     })
 }
 
+/// Returns a field's descriptor with all that the field says about its dimensions.
+fn stated(field: &Tensor) -> Descriptor {
+    let stated = field.descriptor().clone().with_origin(field.origin().as_slice().into()).unwrap();
+    stated.with_dims(field.dims()).unwrap().with_halo(field.halo().into()).unwrap()
+}
+
 /// Returns the address of an element by the labels of its index, in any order.
 fn address(field: &Descriptor, place: &[(String, i64)]) -> i128 {
     let at = |label: String| place.iter().find(|(known, _)| *known == label).unwrap().1;
@@ -216,7 +223,7 @@ fn address(field: &Descriptor, place: &[(String, i64)]) -> i128 {
 }
 
 fn labels(field: &Descriptor) -> Vec<String> {
-    field.dims().unwrap().iter().map(|dim| dim.to_string()).collect()
+    texts(field.dims().unwrap())
 }
 
 /// Returns the points of each dimension that all fields have, counted one by one.
@@ -245,9 +252,7 @@ proptest! {
 
     #[test]
     fn any_order_of_dims_has_the_same_addresses(tensor in labelled(), shuffle in vec(any::<u32>(), 4)) {
-        let field = tensor.descriptor().clone().with_dims(tensor.dims()).unwrap();
-        let field = field.with_origin(tensor.origin().as_slice().into()).unwrap();
-        let field = field.with_halo(tensor.halo().into()).unwrap();
+        let field = stated(&tensor);
         let mut order: Vec<(u32, String)> = shuffle.into_iter().zip(labels(&field)).collect();
         order.sort();
         let order: Vec<String> = order.into_iter().map(|(_, label)| label).collect();
@@ -275,13 +280,7 @@ proptest! {
         let names: Vec<String> = (0..fields.len()).map(|number| format!("f{number}")).collect();
         let specs = names.iter().zip(&fields).map(|(name, field)| (name.as_str(), FieldSpec::new(DType::F64, field.dims())));
         let signature = Signature::new(specs).unwrap();
-        let stated: Vec<Descriptor> = fields
-            .iter()
-            .map(|field| {
-                let stated = field.descriptor().clone().with_origin(field.origin().as_slice().into()).unwrap();
-                stated.with_dims(field.dims()).unwrap().with_halo(field.halo().into()).unwrap()
-            })
-            .collect();
+        let stated: Vec<Descriptor> = fields.iter().map(stated).collect();
         let given: Vec<(&str, &Descriptor)> = names.iter().map(String::as_str).zip(&stated).collect();
         let bound = signature.bind(&given).unwrap();
         let (dims, extents) = bound.domain();

@@ -83,6 +83,7 @@ pub fn check(fields: &Fields) {
             assert_eq!(wide(field.ptr().addr()), i128::from(fields.data) + i128::from(fields.byte_offset));
         }
         assert_eq!(field.is_readonly(), fields.flags & 1 != 0);
+        assert_eq!((field.dtype().code().0, field.dtype().bits(), 1), fields.dtype);
         if let (Some(strides), Some((_, high))) = (&fields.strides, field.byte_span()) {
             let kept = |((extent, old), new): ((&i64, &i64), &i64)| *extent == 1 || old == new;
             assert!(field.shape().iter().zip(strides).zip(field.strides()).all(kept));
@@ -110,4 +111,6 @@ pub fn check_proof(field: &Descriptor) {
     }
     assert!(field.alignment().is_power_of_two());
     assert_eq!(field.layout().len(), shape.len());
+    // Nothing overflows.
+    let _ = (field.is_c_contiguous(), field.is_f_contiguous());
 }

@@ -14,7 +14,6 @@ pub fn config(factor: u32) -> ProptestConfig {
     repeated::config(256 * factor)
 }
 
-/// Any element type.
 pub fn dtype() -> impl Strategy<Value = DType> + Clone {
     select(DType::all().collect::<Vec<_>>())
 }

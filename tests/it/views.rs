@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::elements::number_all;
+use crate::managed::check_exports;
 use crate::model::Model;
 use crate::runner::{alignment_statement_is_true, check_memory};
 use crate::strategies::{config, edgy, spec};
@@ -87,6 +88,7 @@ proptest! {
         model.check(&copy);
         prop_assert_eq!(copy.padding(), tensor.padding());
         prop_assert_eq!(copy.layout(), tensor.layout());
+        check_exports(&tensor);
     }
 
     #[test]

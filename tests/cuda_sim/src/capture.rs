@@ -107,10 +107,7 @@ impl Driver {
         if capture.mode != RELAXED && capture.thread != thread() {
             return Err(Failure::STREAM_CAPTURE_WRONG_THREAD);
         }
-        let capture = self.captures.remove(&id).ok_or(Failure::STREAM_CAPTURE_INVALIDATED)?;
-        for joined in capture.tips.keys() {
-            self.set_capture(*joined, None);
-        }
+        let capture = self.take_capture(id).ok_or(Failure::STREAM_CAPTURE_INVALIDATED)?;
         if !capture.valid {
             return Err(Failure::STREAM_CAPTURE_INVALIDATED);
         }
@@ -175,13 +172,13 @@ impl Driver {
         disturbed.map_or(Ok(()), |id| self.invalidate(id, failure))
     }
 
-    /// Ends a capture whose stream was destroyed.
-    pub fn end_invalid(&mut self, id: u64) {
-        if let Some(capture) = self.captures.remove(&id) {
-            for stream in capture.tips.keys() {
-                self.set_capture(*stream, None);
-            }
+    /// Ends a capture in all its streams, without a graph.
+    pub fn take_capture(&mut self, id: u64) -> Option<Capture> {
+        let capture = self.captures.remove(&id)?;
+        for stream in capture.tips.keys() {
+            self.set_capture(*stream, None);
         }
+        Some(capture)
     }
 
     /// Rejects what a stream cannot do during capture.

@@ -17,10 +17,6 @@ pub struct Side {
 }
 
 impl Side {
-    pub fn flat(start: u64) -> Side {
-        Side { start, pitch: 0, layer: 0 }
-    }
-
     fn row(&self, y: u64, z: u64) -> u64 {
         self.start.wrapping_add(y.wrapping_mul(self.pitch)).wrapping_add(z.wrapping_mul(self.layer))
     }
@@ -35,10 +31,6 @@ pub struct Extent {
 }
 
 impl Extent {
-    pub fn flat(width: u64) -> Extent {
-        Extent { width, height: 1, depth: 1 }
-    }
-
     fn bytes(&self) -> u64 {
         self.width * self.height * self.depth
     }
@@ -68,7 +60,8 @@ impl Copy {
     }
 
     pub fn flat(destination: u64, source: u64, bytes: u64) -> Copy {
-        Copy::new(Side::flat(destination), Side::flat(source), Extent::flat(bytes))
+        let side = |start| Side { start, pitch: 0, layer: 0 };
+        Copy::new(side(destination), side(source), Extent { width: bytes, height: 1, depth: 1 })
     }
 
     /// Copies, and returns whether the memory of both sides exists.

@@ -21,6 +21,7 @@ pub type Handle = u64;
 const DEVICES: usize = 2;
 const VERSION: i32 = 13020;
 
+#[derive(Default)]
 pub struct Driver {
     pub initialized: bool,
     pub version: i32,
@@ -67,33 +68,13 @@ static PROGRESS: Condvar = Condvar::new();
 impl Driver {
     fn new() -> Option<Driver> {
         let mut driver = Driver {
-            initialized: false,
             version: number("DLFIELD_FAKE_CUDA_VERSION").unwrap_or(VERSION),
             pools_supported: number("DLFIELD_FAKE_CUDA_POOLS") != Some(0),
             staging: number("DLFIELD_FAKE_CUDA_STAGING").unwrap_or(0) != 0,
-            allocations_left: None,
-            failures: BTreeMap::new(),
             memory: Memory::new(DEVICES)?,
-            devices: vec![],
-            pools: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            stream_handles: BTreeMap::new(),
             reuses_streams: number("DLFIELD_FAKE_CUDA_REUSED_STREAMS").unwrap_or(0) != 0,
-            free_streams: vec![],
-            events: BTreeMap::new(),
-            modules: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            captures: BTreeMap::new(),
-            graphs: BTreeMap::new(),
-            executables: BTreeMap::new(),
-            exported: BTreeMap::new(),
-            opened: BTreeMap::new(),
-            host: Clock::default(),
-            host_accesses: 0,
-            now: 0,
-            counters: Counters::default(),
-            messages: vec![],
             next: 0x5000_0000_0000,
+            ..Driver::default()
         };
         for index in 0..DEVICES {
             let pool = driver.handle();
@@ -103,7 +84,6 @@ impl Driver {
         Some(driver)
     }
 
-    /// Returns a new handle.
     pub fn handle(&mut self) -> Handle {
         self.next += 0x40;
         self.next

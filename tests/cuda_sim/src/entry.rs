@@ -146,7 +146,12 @@ fn admit(name: &str) -> Outcome {
 
 /// Runs the body of an exported function.
 pub fn call(name: &str, body: impl FnOnce() -> Outcome) -> i32 {
-    match catch_unwind(AssertUnwindSafe(|| admit(name).and_then(|()| body()))) {
+    guard(|| admit(name).and_then(|()| body()))
+}
+
+/// Returns the code of an outcome, or of a panic.
+pub fn guard(body: impl FnOnce() -> Outcome) -> i32 {
+    match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => failure.0,
         Err(_) => {

@@ -27,9 +27,7 @@ impl Driver {
     }
 
     pub fn event(&mut self, handle: Handle) -> Outcome<&mut Event> {
-        if !self.events.contains_key(&handle) {
-            return Err(self.bad_handle("event", handle));
-        }
+        self.check_handle(self.events.contains_key(&handle), "event", handle)?;
         self.events.get_mut(&handle).ok_or(Failure::INVALID_HANDLE)
     }
 

@@ -73,6 +73,7 @@ struct Range {
     taken: u64,
 }
 
+#[derive(Default)]
 pub struct Memory {
     ranges: Vec<Range>,
     pub allocations: BTreeMap<u64, Allocation>,
@@ -90,7 +91,7 @@ impl Memory {
             Some(Range { base, twin, taken: PAGE })
         };
         let ranges = (0..devices).map(range).collect::<Option<_>>()?;
-        Some(Memory { ranges, allocations: BTreeMap::new(), not_freed: BTreeSet::new(), count: 0 })
+        Some(Memory { ranges, ..Memory::default() })
     }
 
     /// Returns the allocations that are not freed, without a look at all that ever were.

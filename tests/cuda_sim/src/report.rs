@@ -2,7 +2,7 @@
 
 use crate::codes::Failure;
 use crate::driver::Driver;
-use crate::memory::{Kind, Life};
+use crate::memory::{Kind, Life, TOTAL};
 use std::fmt::Write;
 
 const MESSAGES: usize = 1000;
@@ -98,29 +98,18 @@ impl Driver {
             ("pending", self.streams.values().map(|stream| stream.pending()).sum()),
         ];
         let mut out = "{".to_owned();
-        for (name, value) in state {
+        let state = state.map(|(name, value)| (name, value as u64));
+        for (name, value) in state.into_iter().chain(self.counters.list()) {
             let _ = write!(out, "\"{name}\": {value}, ");
         }
-        for (name, value) in self.counters.list() {
-            let _ = write!(out, "\"{name}\": {value}, ");
-        }
-        let retained = self.devices.iter().map(|device| device.retained);
-        let used = (0..self.devices.len()).map(|index| {
-            let (free, total) = self.device_bytes(index);
-            total - free
-        });
-        let _ = write!(out, "\"retained\": {:?}, \"used\": {:?}, ", list(retained), list(used));
-        let _ = write!(out, "\"messages\": [");
-        for (index, message) in self.messages.iter().enumerate() {
-            let _ = write!(out, "{}\"{}\"", if index == 0 { "" } else { ", " }, escaped(message));
-        }
-        out.push_str("]}");
+        let retained: Vec<u64> = self.devices.iter().map(|device| device.retained).collect();
+        let used = |index| TOTAL - self.device_bytes(index).0;
+        let used: Vec<u64> = (0..self.devices.len()).map(used).collect();
+        let _ = write!(out, "\"retained\": {retained:?}, \"used\": {used:?}, ");
+        let messages: Vec<String> = self.messages.iter().map(|message| format!("\"{}\"", escaped(message))).collect();
+        let _ = write!(out, "\"messages\": [{}]}}", messages.join(", "));
         out
     }
-}
-
-fn list(values: impl Iterator<Item = u64>) -> Vec<u64> {
-    values.collect()
 }
 
 fn escaped(text: &str) -> String {

@@ -135,6 +135,10 @@ impl Driver {
         Failure::INVALID_HANDLE
     }
 
+    pub fn check_handle(&mut self, is_known: bool, what: &str, handle: Handle) -> Outcome {
+        if is_known { Ok(()) } else { Err(self.bad_handle(what, handle)) }
+    }
+
     fn stream_mut(&mut self, handle: Handle) -> Outcome<&mut Stream> {
         self.streams.get_mut(&handle).ok_or(Failure::INVALID_HANDLE)
     }
@@ -264,7 +268,7 @@ impl Driver {
         stream.destroyed = true;
         let (capture, idle) = (stream.capture, stream.queue.is_empty() && !stream.busy);
         if let Some(capture) = capture {
-            self.end_invalid(capture);
+            self.take_capture(capture);
         }
         if idle {
             self.streams.remove(&number);

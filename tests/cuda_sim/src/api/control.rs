@@ -3,11 +3,10 @@
 use crate::clocks::{Area, HOST, Moment, Touch};
 use crate::codes::{Failure, Outcome};
 use crate::driver;
-use crate::entry::{In, Out};
+use crate::entry::{self, In, Out};
 use crate::memory::Life;
 use crate::report::{Counters, plain_name};
 use std::ffi::{c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Exports functions that hold the driver's lock, and return 0 or the code of their failure.
 macro_rules! control {
@@ -21,11 +20,7 @@ macro_rules! control {
                 $body
                 Ok(())
             };
-            match catch_unwind(AssertUnwindSafe(body)) {
-                Ok(Ok(())) => 0,
-                Ok(Err(failure)) => failure.0,
-                Err(_) => Failure::UNKNOWN.0,
-            }
+            entry::guard(body)
         }
     )*};
 }

@@ -92,10 +92,8 @@ export! { driver:
 
     fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
         let index = driver.device(device)?;
-        if driver.devices[index].retained == 0 {
-            let context = driver.devices[index].context;
-            return Err(driver.bad_handle("retained context", context));
-        }
+        let (context, retained) = (driver.devices[index].context, driver.devices[index].retained);
+        driver.check_handle(retained > 0, "retained context", context)?;
         driver.devices[index].retained -= 1;
         if driver.devices[index].retained == 0 {
             driver.destroy_context(index);

@@ -7,10 +7,8 @@ use std::ffi::c_ulonglong;
 
 export! { driver:
     fn cuGraphDestroy(graph: Handle) {
-        if driver.graphs.remove(&graph).is_none() {
-            return Err(driver.bad_handle("graph", graph));
-        }
-        Ok(())
+        let found = driver.graphs.remove(&graph);
+        driver.check_handle(found.is_some(), "graph", graph)
     }
 
     fn cuGraphInstantiateWithFlags(executable: Out<Handle>, graph: Handle, flags: c_ulonglong) {
@@ -19,10 +17,8 @@ export! { driver:
     }
 
     fn cuGraphExecDestroy(executable: Handle) {
-        if driver.executables.remove(&executable).is_none() {
-            return Err(driver.bad_handle("executable graph", executable));
-        }
-        Ok(())
+        let found = driver.executables.remove(&executable);
+        driver.check_handle(found.is_some(), "executable graph", executable)
     }
 }
 

@@ -55,9 +55,8 @@ export! {
 
 export! { driver:
     fn cuModuleUnload(module: Handle) {
-        if driver.modules.remove(&module).is_none() {
-            return Err(driver.bad_handle("module", module));
-        }
+        let found = driver.modules.remove(&module);
+        driver.check_handle(found.is_some(), "module", module)?;
         driver.functions.retain(|_, function| function.module != module);
         Ok(())
     }

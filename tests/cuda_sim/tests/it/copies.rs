@@ -39,18 +39,12 @@ fn rows_keep_their_padding() {
 }
 
 #[test]
-fn a_row_may_not_be_wider_than_its_pitch() {
+fn rows_are_no_wider_than_their_pitch_and_end_with_their_last_byte() {
     let _session = session();
-    let (address, host) = (allocate(64), bytes(64));
+    let (address, host) = (allocate(16 + 3), bytes(16));
     let (source, destination) = (rows_of(HOST, host.as_ptr() as u64, 8), rows_of(DEVICE, address, 4));
     let rows = Rows { source, destination, width: 8, height: 2 };
     assert_eq!(cu!(copy::cuMemcpy2D_v2(In::new(&rows))), Err(INVALID_VALUE));
-}
-
-#[test]
-fn rows_end_with_their_last_byte() {
-    let _session = session();
-    let (address, host) = (allocate(16 + 3), bytes(6));
     let (source, destination) = (rows_of(HOST, host.as_ptr() as u64, 3), rows_of(DEVICE, address, 16));
     let rows = Rows { source, destination, width: 3, height: 2 };
     cu!(copy::cuMemcpy2D_v2(In::new(&rows))).unwrap();
@@ -76,31 +70,21 @@ fn boxes_keep_their_padding() {
 }
 
 #[test]
-fn boxes_travel_between_devices() {
+fn bytes_and_boxes_travel_between_devices() {
     let session = session();
     let (from, stream) = (allocate(64), make_stream());
     poke(from, &bytes(64));
     session.make_current(1);
     let to = allocate(12);
+    let [here, there] = session.contexts;
+    cu!(copy::cuMemcpyPeerAsync(to, there, from, here, 8, stream)).unwrap();
+    synchronize(stream).unwrap();
+    assert_eq!((peek(to, 8), count("bytes_on_device")), (bytes(8), 8));
     let (source, destination) = (box_of(DEVICE, from, 8, 4), box_of(DEVICE, to, 3, 2));
     let copy = Box3 { source, destination, width: 3, height: 2, depth: 2 };
     cu!(copy::cuMemcpy3DPeerAsync(In::new(&copy), stream)).unwrap();
     synchronize(stream).unwrap();
     assert_eq!(peek(to, 12), [0, 1, 2, 8, 9, 10, 32, 33, 34, 40, 41, 42]);
-}
-
-#[test]
-fn bytes_travel_between_devices() {
-    let session = session();
-    let (from, stream) = (allocate(8), make_stream());
-    poke(from, &bytes(8));
-    session.make_current(1);
-    let to = allocate(8);
-    let [here, there] = session.contexts;
-    cu!(copy::cuMemcpyPeerAsync(to, there, from, here, 8, stream)).unwrap();
-    synchronize(stream).unwrap();
-    assert_eq!(peek(to, 8), bytes(8));
-    assert_eq!(count("bytes_on_device"), 8);
 }
 
 #[test]

@@ -5,20 +5,13 @@ use std::ffi::c_void;
 #[test]
 fn fresh_and_freed_memory_hold_patterns() {
     let _session = session();
-    let address = allocate(1000);
-    assert_eq!(peek(address, 1000), vec![0xCD; 1000]);
-    free(address).unwrap();
-    assert_eq!(peek(address, 1000), vec![0xDD; 1000]);
-}
-
-#[test]
-fn large_memory_is_filled_to_its_end() {
-    let _session = session();
-    let bytes = (3 << 20) + 5;
-    let address = allocate(bytes);
-    assert_eq!(peek(address + bytes as u64 - 5, 5), [0xCD; 5]);
-    free(address).unwrap();
-    assert_eq!(peek(address, 5), [0xDD; 5]);
+    for bytes in [1000, (3 << 20) + 5] {
+        let address = allocate(bytes);
+        let (first, last) = (peek(address, 1000), peek(address + bytes as u64 - 5, 5));
+        assert_eq!((first, last), (vec![0xCD; 1000], vec![0xCD; 5]));
+        free(address).unwrap();
+        assert_eq!(peek(address, 1000), vec![0xDD; 1000]);
+    }
     assert_eq!(report()["used"], serde_json::json!([0, 0]));
 }
 
@@ -44,19 +37,13 @@ fn nothing_and_too_much_cannot_be_allocated() {
 }
 
 #[test]
-fn an_allocation_fails_on_demand() {
+fn an_allocation_or_a_named_function_fails_on_demand() {
     let _session = session();
     cu!(control::fakecuda_fail_allocations(1)).unwrap();
-    allocate(8);
+    let address = allocate(8);
     assert_eq!(get!(|out| memory::cuMemHostAlloc(out, 8, 0)), Err(OUT_OF_MEMORY));
     allocate(8);
     assert_eq!(count("failed_on_demand"), 1);
-}
-
-#[test]
-fn a_named_function_fails_on_demand() {
-    let _session = session();
-    let address = allocate(8);
     fail("cuMemsetD8", NOT_SUPPORTED);
     assert_eq!(cu!(set::cuMemsetD8_v2(address, 0, 8)), Err(NOT_SUPPORTED));
     assert_eq!(cu!(set::cuMemsetD8_v2(address, 0, 8)), Ok(()));

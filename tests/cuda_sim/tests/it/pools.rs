@@ -24,32 +24,20 @@ fn set_threshold(pool: u64, bytes: u64) {
     cu!(pool::cuMemPoolSetAttribute(pool, THRESHOLD, value)).unwrap();
 }
 
-fn take(bytes: usize, stream: u64) -> u64 {
-    get!(|out| memory::cuMemAllocAsync(out, bytes, stream)).unwrap()
-}
-
 #[test]
-fn memory_is_in_use_until_its_stream_frees_it() {
+fn memory_is_in_use_until_its_stream_frees_it_and_kept_up_to_the_threshold() {
     let _session = session();
     let (pool, stream) = (default_pool(), make_stream());
-    let address = take(100, stream);
-    assert_eq!(attribute(pool, USED), 100);
-    cu!(memory::cuMemFreeAsync(address, stream)).unwrap();
-    assert_eq!(attribute(pool, USED), 100);
-    synchronize(stream).unwrap();
-    assert_eq!((attribute(pool, USED), attribute(pool, RESERVED)), (0, 0));
+    for kept in [0, 64] {
+        set_threshold(pool, kept);
+        let address = get!(|out| memory::cuMemAllocAsync(out, 100, stream)).unwrap();
+        assert_eq!(attribute(pool, USED), 100);
+        cu!(memory::cuMemFreeAsync(address, stream)).unwrap();
+        assert_eq!(attribute(pool, USED), 100);
+        synchronize(stream).unwrap();
+        assert_eq!((attribute(pool, USED), attribute(pool, RESERVED)), (0, kept));
+    }
     assert!(attribute(pool, USED_HIGH) >= 100);
-}
-
-#[test]
-fn memory_is_kept_up_to_the_threshold() {
-    let _session = session();
-    let (pool, stream) = (default_pool(), make_stream());
-    set_threshold(pool, 64);
-    let address = take(100, stream);
-    cu!(memory::cuMemFreeAsync(address, stream)).unwrap();
-    synchronize(stream).unwrap();
-    assert_eq!(attribute(pool, RESERVED), 64);
     cu!(pool::cuMemPoolTrimTo(pool, 0)).unwrap();
     assert_eq!(attribute(pool, RESERVED), 0);
     set_threshold(pool, 0);

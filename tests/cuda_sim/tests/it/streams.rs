@@ -5,17 +5,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
-fn nothing_runs_until_it_is_waited_for() {
-    let _session = session();
-    let (address, stream) = (allocate(8), make_stream());
-    fill(address, 7, 8, stream).unwrap();
-    assert_eq!(peek(address, 8), [0xCD; 8]);
-    synchronize(stream).unwrap();
-    assert_eq!(peek(address, 8), [7; 8]);
-}
-
-#[test]
-fn waiting_for_one_stream_leaves_the_others() {
+fn work_runs_when_its_stream_or_its_device_is_waited_for() {
     let _session = session();
     let (address, one, two) = (allocate(8), make_stream(), make_stream());
     fill(address, 1, 4, one).unwrap();
@@ -112,32 +102,19 @@ fn per_thread_variants_use_the_streams_of_their_threads() {
 }
 
 #[test]
-fn pageable_copies_read_late_and_write_late() {
+fn pageable_copies_read_late_and_write_late_without_staging() {
     let _session = session();
-    let (address, stream) = (allocate(4), make_stream());
-    let mut host = [1u8; 4];
-    move_bytes(address, host.as_ptr() as u64, 4, stream).unwrap();
-    host.fill(2);
-    synchronize(stream).unwrap();
-    assert_eq!(peek(address, 4), [2; 4]);
-    let mut back = [0u8; 4];
-    move_bytes(back.as_mut_ptr() as u64, address, 4, stream).unwrap();
-    assert_eq!(back, [0; 4]);
-    synchronize(stream).unwrap();
-    assert_eq!(back, [2; 4]);
-}
-
-#[test]
-fn with_staging_pageable_copies_are_done_with_the_host() {
-    let _session = session();
-    cu!(fakecuda::api::control::fakecuda_set_staging(true)).unwrap();
-    let (address, stream) = (allocate(4), make_stream());
-    let mut host = [1u8; 4];
-    move_bytes(address, host.as_ptr() as u64, 4, stream).unwrap();
-    host.fill(2);
-    let mut back = [0u8; 4];
-    move_bytes(back.as_mut_ptr() as u64, address, 4, stream).unwrap();
-    assert_eq!(back, [1; 4]);
+    for (staging, moved, at_once) in [(false, 2, 0), (true, 1, 1)] {
+        cu!(fakecuda::api::control::fakecuda_set_staging(staging)).unwrap();
+        let (address, stream) = (allocate(4), make_stream());
+        let (mut host, mut back) = ([1u8; 4], [0u8; 4]);
+        move_bytes(address, host.as_ptr() as u64, 4, stream).unwrap();
+        host.fill(2);
+        move_bytes(back.as_mut_ptr() as u64, address, 4, stream).unwrap();
+        assert_eq!(back, [at_once; 4]);
+        synchronize(stream).unwrap();
+        assert_eq!((peek(address, 4), back), (vec![moved; 4], [moved; 4]));
+    }
 }
 
 #[test]
@@ -155,26 +132,14 @@ fn copies_without_a_stream_wait_for_the_host_and_not_for_the_device() {
 }
 
 #[test]
-fn a_destroyed_stream_finishes_when_the_context_is_waited_for() {
-    let _session = session();
-    let (address, stream) = (allocate(4), make_stream());
-    fill(address, 1, 4, stream).unwrap();
-    cu!(stream::cuStreamDestroy_v2(stream)).unwrap();
-    assert_eq!(synchronize(stream), Err(INVALID_HANDLE));
-    assert_eq!(count("live_streams"), 0);
-    assert_eq!(peek(address, 4), [0xCD; 4]);
-    cu!(context::cuCtxSynchronize()).unwrap();
-    assert_eq!(peek(address, 4), [1; 4]);
-}
-
-#[test]
-fn the_handle_of_a_destroyed_stream_comes_back_if_it_is_asked_for() {
+fn a_destroyed_stream_finishes_and_its_handle_comes_back_if_it_is_asked_for() {
     let _session = session();
     let id = |stream| get!(|out| stream::cuStreamGetId(stream, out)).unwrap();
     let (address, one) = (allocate(8), make_stream());
     let first = id(one);
     fill(address, 1, 4, one).unwrap();
     cu!(stream::cuStreamDestroy_v2(one)).unwrap();
+    assert_eq!((synchronize(one), count("live_streams")), (Err(INVALID_HANDLE), 0));
     assert_ne!(make_stream(), one);
     cu!(fakecuda::api::control::fakecuda_set_reused_streams(true)).unwrap();
     assert_eq!(make_stream(), one);
