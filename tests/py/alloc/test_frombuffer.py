@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from fakes import Meddling
 
 
 def held(size: int, tmp_path: Path) -> list[Any]:
@@ -141,17 +142,6 @@ def test_other_wrong_arguments_are_refused_by_name() -> None:
     assert dl.frombuffer(b"", (0,), "float64").size == 0
 
 
-class Meddling:
-    """An integer that does something first."""
-
-    def __init__(self, number: int, action: Any) -> None:
-        self.number, self.action = number, action
-
-    def __index__(self) -> int:
-        self.action()
-        return self.number
-
-
 @pytest.mark.parametrize("place", ["shape", "strides", "offset", "halo", "origin"])
 def test_memory_that_goes_while_arguments_are_read_is_not_used(place: str) -> None:
     """The buffer is taken last: what the conversion of the others does to it is seen."""
@@ -159,7 +149,7 @@ def test_memory_that_goes_while_arguments_are_read_is_not_used(place: str) -> No
         memory = bytearray(64) if grown else memoryview(bytearray(64))
         action = (lambda m=memory: m.clear()) if grown else memory.release  # type: ignore[union-attr]
         arguments: dict[str, Any] = {"shape": (8,), "strides": (8,), "offset": 0, "halo": (0,), "origin": (0,)}
-        number = Meddling(arguments[place][0] if place != "offset" else 0, action)
+        number = Meddling(action, arguments[place][0] if place != "offset" else 0)
         arguments[place] = number if place == "offset" else (number,)
         with pytest.raises(ValueError, match="released" if not grown else "of a buffer of 0 bytes"):
             dl.frombuffer(memory, dtype="float64", **arguments)

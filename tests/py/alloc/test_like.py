@@ -10,6 +10,7 @@ import pytest
 
 import dlfield as dl
 import oracle
+from fakes import Meddling
 
 
 @pytest.fixture
@@ -160,12 +161,10 @@ def test_keywords_that_change_the_array_are_read_first() -> None:
     """Reading a keyword may run any code: the array is described again, or cannot be resized meanwhile."""
     data = np.ones((4, 6))
 
-    class Shrinking:
-        def __index__(self) -> int:
-            with suppress(ValueError):
-                data.resize((1,), refcheck=False)
-            return 0
+    def shrink() -> None:
+        with suppress(ValueError):
+            data.resize((1,), refcheck=False)
 
-    made = dl.from_array(data, origin=(Shrinking(), 0))
+    made = dl.from_array(data, origin=(Meddling(shrink), 0))
     assert made.shape == (4, 6)
     assert (np.asarray(made) == 1).all()

@@ -53,10 +53,6 @@ def test_any_before_the_dtype_is_for_type_checkers() -> None:
     assert repr(Field) == "dlfield.Field"
 
 
-def test_dtypes_of_torch(torch: Any) -> None:
-    assert spec_of(Field[torch.float32, "IJ"]).dtype == np.float32
-
-
 BAD: list[tuple[Any, type[Exception], str]] = [
     ((), TypeError, "found 0 entries; allowed are Field"),
     (Any, TypeError, "found 0 entries"),
@@ -116,15 +112,11 @@ step.__annotations__ |= {"inp": Field["float64", "IJ"], "out": Field["float64", 
 
 
 def test_a_signature_comes_from_a_functions_annotations() -> None:
-    signature = dl.Signature.from_annotations(step, device="cuda:1", on_mismatch="copy")
+    signature = dl.Signature.from_annotations(step, device="cuda:1", on_mismatch="copy", allow_overlap=True)
     assert repr(signature) == (
         "Signature(inp=FieldSpec('float64', ('I', 'J')), out=FieldSpec('float64', ('I', 'J'), access='w'), "
-        "mask=FieldSpec('bool', ('I',), optional=True), device='cuda:1', on_mismatch='copy')"
+        "mask=FieldSpec('bool', ('I',), optional=True), device='cuda:1', on_mismatch='copy', allow_overlap=True)"
     )
-
-
-def test_the_signature_of_annotations_may_allow_overlap() -> None:
-    assert dl.Signature.from_annotations(step, allow_overlap=True).allow_overlap
 
 
 def test_a_signature_comes_from_a_mapping_or_a_class() -> None:

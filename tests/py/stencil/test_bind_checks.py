@@ -32,25 +32,19 @@ def gaps(*strides: int) -> Array:
 
 ROWS = np.zeros((3, 4))
 DISAGREEING = Exposing(__array_interface__=interface_of(ROWS), __gt_dims__="IJ", dims=("J", "I"))
-# A field, an argument that does not fit, and the error.
+# A field, an argument that does not fit, and the error; the gallery has more.
 REFUSED: list[tuple[dl.FieldSpec, Any, type[Exception], str]] = [
-    (F8, 5, dl.NotAnArrayError, "obj: .*int"),
-    (F8, cube(dtype="float32"), dl.DTypeError, "dtype: float32; .*float64$"),
     (F8, cube().astype("M8[s]"), dl.DTypeError, "dtype: .*date or time span"),
     (F8, cube().astype(">f8"), dl.DTypeError, "dtype: .*>f8"),
-    (F8, ROWS, dl.DimsError, "dims: 2 dimensions"),
     (spec(), cube(), dl.DimsError, "dims: 3 dimensions"),
     (spec(), np.float64(3), dl.DimsError, "dims: 0 dimensions"),
-    (spec(), dl.zeros((3, 4), dims="JK"), dl.DimsError, r"dims: \(J, K\);"),
     (spec(), dl.zeros((3, 4, 5)), dl.DimsError, r"dims: \(I, J, K\);"),
     (F8, dl.zeros((3, 4)), dl.DimsError, r"dims: \(I, J\);"),
     (spec("IJ0"), dl.zeros((2, 2, 2, 2), dims="IJ01"), dl.DimsError, r"dims: \(I, J, 0, 1\);"),
     (spec(), DISAGREEING, dl.DimsError, r"dims has \(J, I\), but __gt_dims__ has \(I, J\)"),
-    (spec(shape=(None, 5)), ROWS, dl.LayoutError, 'shape: 4 points in dimension "J"'),
     (F8, cuda(shape=(2, 2, 2), typestr="<f8"), dl.DeviceError, ".*cuda:0.*cpu"),
     (spec(alignment_size=64), misaligned(), dl.LayoutError, "alignment_size: .*0x[0-9a-f]+8.*multiple of 64"),
     (spec(access="w"), readonly(np.zeros((3, 4))), dl.ExchangeError, "access: .*read-only"),
-    (spec(access="rw"), dl.zeros((3, 4)).as_readonly(), dl.ExchangeError, "access: .*read-only"),
     (
         spec(access="w"),
         OldProducer(FakeTensor(ROWS, version=None)),
@@ -78,11 +72,6 @@ def test_fields_that_are_read_may_share_memory_and_be_read_only() -> None:
     assert sig.bind(x=array, y=array, out=np.zeros((3, 4))).x.readonly
     assert sig.bind(x=gaps(16, 8), y=wide, out=np.zeros((3, 4))).y.strides == (0, 8)
     assert dl.Signature(x=spec()).bind(x=gaps(16, 8)).x.strides == (16, 8)
-
-
-def test_jax_is_read_only(jnp: Any) -> None:
-    with pytest.raises(dl.ExchangeError, match=r'^field "out": access: .*read-only'):
-        dl.Signature(out=W8).bind(out=jnp.zeros((2, 3, 4), "float32"))
 
 
 def test_the_first_compute_point_is_aligned() -> None:

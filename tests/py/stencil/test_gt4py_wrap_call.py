@@ -20,11 +20,6 @@ from gt4py.storage import layout_registry
 SMALL = (4, 3, 2)
 
 
-@pytest.fixture(scope="module")
-def adding() -> Any:
-    return gtscript.stencil(backend="numpy", definition=add)
-
-
 def test_arguments_are_the_stencils_own(quick: Any) -> None:
     call, wrapped = Call(quick), wrap(quick)
     inp, level, pair, out = call.arrays.values()

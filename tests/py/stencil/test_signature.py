@@ -50,25 +50,10 @@ def test_the_defaults_of_the_text_signature_are_true() -> None:
     assert (str(made.device), made.on_mismatch, made.fields) == ("cpu", "raise", {})
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        (float, "float64"),
-        (np.float32, "float32"),
-        ("c16", "complex128"),
-        (np.dtype("bool"), "bool"),
-        (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
-        ("=i8", "int64"),
-    ],
-)
-def test_dtypes_of_numpy(given: Any, found: Any) -> None:
-    assert dl.FieldSpec(given, "I").dtype == np.dtype(found)
-
-
-def test_dtypes_of_torch_and_jax(torch: Any, jnp: Any) -> None:
-    assert dl.FieldSpec(torch.float32, "I").dtype == np.dtype("float32")
-    assert dl.FieldSpec(torch.bfloat16, "I").dtype == np.dtype(ml_dtypes.bfloat16)
-    assert dl.FieldSpec(jnp.float16, "I").dtype == np.dtype("float16")
+def test_dtypes_of_numpy_torch_and_jax(torch: Any, jnp: Any) -> None:
+    given = [float, np.float32, "c16", np.dtype("bool"), ml_dtypes.bfloat16, "=i8", torch.bfloat16, jnp.float16]
+    names = ["float64", "float32", "complex128", "bool", "bfloat16", "int64", "bfloat16", "float16"]
+    assert [dl.FieldSpec(dtype, "I").dtype.name for dtype in given] == names
 
 
 def test_a_signature_has_its_fields_in_order() -> None:
@@ -189,7 +174,6 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dims": 5}, dl.DimsError, "dims: 5 is not a string or a sequence"),
     ({"dims": (0.5, 1)}, dl.DimsError, r"dims: 0\.5 is not a label"),
     ({"dims": [str(n) for n in range(70)]}, dl.DimsError, "dims: more than 64"),
-    ({"access": "wr"}, ValueError, "access: 'wr'"),
     ({"access": 3}, ValueError, "access: 3"),
     ({"layout": (0, 0)}, dl.LayoutError, r"layout: \[0, 0\]"),
     ({"layout": "C"}, dl.LayoutError, "layout: 'C'"),

@@ -14,6 +14,7 @@ import dlfield as dl
 import oracle
 from catalog import CODES, CPU_PRESETS, dtype_named
 from childproc import run_python
+from fakes import Meddling
 
 KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo", "device")
 
@@ -388,21 +389,14 @@ def test_states_of_older_pickles_load() -> None:
         rebuilt(data[:-1], ((3, 5), "float64", metadata, "cpu", False))
 
 
-class Raising:
-    """An integer that raises an error with a cause."""
-
-    def __init__(self, error: BaseException, cause: BaseException) -> None:
-        self.error, self.cause = error, cause
-
-    def __index__(self) -> int:
-        raise self.error from self.cause
-
-
 @pytest.mark.parametrize("error", [RuntimeError("not now"), KeyboardInterrupt(), OSError("looped")])
 def test_an_error_of_the_state_reaches_the_caller(error: BaseException) -> None:
+    def fail() -> None:
+        # An error may be its own cause.
+        raise error from error if isinstance(error, OSError) else KeyError("inner")
+
     state = state_of(dl.zeros((3, 4)))
-    # An error may be its own cause.
-    state[0] = (Raising(error, error if isinstance(error, OSError) else KeyError("inner")), 0)
+    state[0] = (Meddling(fail), 0)
     with pytest.raises(type(error)) as raised:
         rebuilt(bytearray(96), state)
     assert raised.value is error
