@@ -150,18 +150,6 @@ def test_memory_that_goes_while_a_shape_is_read_is_not_used() -> None:
         dl.zeros((Meddling(memory.clear, 8),), buffer=memory)
 
 
-def test_several_fields_share_one_segment() -> None:
-    """As for a shared segment: each field begins where the last one ended."""
-    segment = memoryview(bytearray(10_000))
-    fields, start = [], 0
-    for number in range(4):
-        field = dl.full((5, 6, 3), float(number), backend="gtmc", halo=(1, 1, 0), buffer=segment[start:])
-        start = field.ptr - address(segment.obj) + max(np.multiply(field.shape, field.strides))  # type: ignore[arg-type]
-        fields.append(field)
-    for number, field in enumerate(fields):
-        assert (np.asarray(field) == number).all()
-
-
 def test_the_block_is_the_field_s_part_of_the_memory() -> None:
     memory = bytearray(b"\xa5" * 2000)
     field = dl.ones((3, 5), alignment_size=64, buffer=memory)

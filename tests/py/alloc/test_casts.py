@@ -304,9 +304,6 @@ def test_lists_of_integers_broadcast() -> None:
     field = dl.zeros((3,), "float32")
     field[...] = [[1, 2, 3]]
     assert field.tolist() == [1, 2, 3]
-    table = dl.zeros((2, 2), "int16")
-    table[...] = [5]
-    assert table.tolist() == [[5, 5], [5, 5]]
     number = dl.zeros((), "int16")
     number[...] = [7]
     assert number.item() == 7

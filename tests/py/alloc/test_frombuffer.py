@@ -61,13 +61,6 @@ def test_shared_memory_is_held_open() -> None:
         shared.unlink()
 
 
-def test_other_libraries_arrays_are_memory_too() -> None:
-    torch = pytest.importorskip("torch")
-    tensor = torch.zeros(4, 4)
-    dl.frombuffer(tensor, (2, 4), "float64")[1, 3] = 1.0
-    assert tensor[3, 3] == 1.875
-
-
 def test_read_only_memory_makes_read_only_tensors() -> None:
     for memory in (bytes(16), memoryview(bytearray(16)).toreadonly(), dl.zeros((2,)).as_readonly()):
         field = dl.frombuffer(memory, (2,), "float64")

@@ -159,18 +159,6 @@ def test_the_text_of_a_size_is_a_name_with_an_offset(text: str) -> None:
         assert re.match(r"shape: .*; allowed is None, an integer, or a size's name", str(caught.value), re.DOTALL)
 
 
-def test_shapes_of_names_have_a_text() -> None:
-    found = spec("IJK", shape=("I", "n - 1", None))
-    assert found.shape == ("I", "n-1", None)
-    assert repr(found) == "FieldSpec('float64', ('I', 'J', 'K'), shape=('I', 'n-1', None))"
-
-
-@pytest.mark.parametrize("shape", ["IJ", ("I", b"J"), (1.5,)])
-def test_other_entries_are_refused(shape: Any) -> None:
-    with pytest.raises(TypeError, match=r"^shape: "):
-        spec(None, shape=shape)
-
-
 def test_offsets_out_of_range_are_refused() -> None:
     assert sized("I+4294967295").shape == ("I+4294967295",)
     with pytest.raises(dl.LayoutError, match='shape: "I\\+4294967296"'):

@@ -14,7 +14,6 @@ import dlfield as dl
 import kernel_annotations
 from calls import view
 from fakes_interfaces import Hooked, Raising
-from interleaved_threads import run_in_threads
 from leak_checks import grown
 
 # As type checkers see it; `dl.Field` is tested in kernel_annotations.py.
@@ -199,15 +198,6 @@ def test_a_kernel_may_call_itself() -> None:
         return inp.shape if n == 0 else deep(inp, n - 1)
 
     assert deep(np.ones((3, 4)), 20) == (3, 4)
-
-
-def test_threads_may_share_a_kernel() -> None:
-    def work(number: int) -> None:
-        array = np.full((3, 4), float(number))
-        for _ in range(500):
-            assert step(array, np.zeros((3, 4)), number)[0].ptr == array.ctypes.data
-
-    run_in_threads(work, range(4))
 
 
 CALLS: list[tuple[tuple[Any, ...], type[Exception], str]] = [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dlfield as dl
+from calls import torch_of
 from catalog import numbered
 from fakes_interfaces import Exposing, interface_of
 from untyped import np
@@ -15,10 +16,6 @@ from untyped import np
 
 def field(**keywords: Any) -> dl.Tensor:
     return numbered((2, 3, 4), "f8", **keywords)
-
-
-def to_torch(array: Any) -> Any:
-    return pytest.importorskip("torch").from_numpy(array)
 
 
 def to_jax(array: Any) -> Any:
@@ -31,7 +28,7 @@ def to_xarray(array: Any) -> Any:
 
 KEYS: dict[str, Callable[[Any], Any]] = {
     "tensor": dl.from_array,
-    "torch": to_torch,
+    "torch": torch_of,
     "jax": to_jax,
     "xarray": to_xarray,
     "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
