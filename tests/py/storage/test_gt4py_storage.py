@@ -30,6 +30,7 @@ DIMENSIONS: list[Any] = [
     "KI",
 ]
 DTYPES: list[Any] = ["f8", "f4", "i2", ">f8", ">i4", ">c8", "longdouble", "clongdouble", "M8[s]", "m8[ns]", "f2", "?"]
+DTYPES += ["i4", "u1", "c16", float, np.int16]
 DTYPES += [np.dtype((base, (2, 3))) for base in ("f4", ">f8", "longdouble", "M8[D]")]
 
 
@@ -66,6 +67,7 @@ def test_results_for_all_presets_dimensions_dtypes_and_indices(in_blocks: str, d
         compare("zeros", shape, dtype, **keywords)
         compare("ones", shape, dtype, **keywords)
         compare("full", shape, 3, dtype, **keywords)
+        compare("full", shape, 3, dtype, backend=backend)
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">f4", "longdouble", "clongdouble", "m8"])
