@@ -104,14 +104,7 @@ def test_every_pair_is_cast_as_numpy_casts_it(source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        ("float64", "float32"),
-        ("float32", "float64"),
-        ("int16", "float16"),
-        ("float16", "complex128"),
-        ("float32", "bfloat16"),
-    ],
+    ("source", "target"), [("f8", "f4"), ("f4", "f8"), ("i2", "f2"), ("f2", "c16"), ("f4", "bfloat16")]
 )
 @pytest.mark.parametrize("backend", ["numpy", "gt:cpu_ifirst", "gtmc"])
 @pytest.mark.parametrize(
@@ -128,7 +121,7 @@ def test_every_pair_is_cast_as_numpy_casts_it(source: str, target: str) -> None:
 def test_casts_between_layouts(source: str, target: str, backend: str, view: Any) -> None:
     rng = np.random.default_rng(3)
     values = view(rng.integers(-300, 300, (19, 34, 23)).astype(source))
-    expected = np.zeros((19, 34, 23), dtype_named(target))
+    expected = np.zeros((19, 34, 23), target)
     expected[...] = values
     field = dl.zeros((19, 34, 23), target, backend=backend)
     field[...] = values

@@ -10,18 +10,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import dlfield as dl
 from catalog import CODES, CPU_PRESETS, dtype_named
 
 BITS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
-
-
-def bits(tensor: dl.Tensor) -> npt.NDArray[Any]:
-    """The elements of `tensor` as raw bits."""
-    return tensor.to_numpy().view(BITS[tensor.itemsize])
 
 
 @pytest.mark.parametrize("name", CODES)
@@ -95,7 +89,7 @@ def test_fill_values_keep_every_bit(dtype: Any, pattern: int, layout: tuple[int,
         dl.full_like(dl.empty((3, 5), dtype, layout=layout), value),
         dl.full((3, 5), np.array(value), dtype, layout=layout),
     ):
-        assert (bits(field) == pattern).all()
+        assert (field.to_numpy().view(BITS[field.itemsize]) == pattern).all()
 
 
 # Python's numbers: the same bits, errors and warnings as from `numpy.full`, whoever converts them.

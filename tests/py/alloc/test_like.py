@@ -16,16 +16,8 @@ from fakes import Meddling
 @pytest.fixture
 def field() -> dl.Tensor:
     """A field without any default property."""
-    made = dl.zeros(
-        (4, 5, 6),
-        "f4",
-        backend="gtmc",
-        dims="KIJ",
-        halo=((1, 0), (0, 1), (1, 1)),
-        origin=(2, 2, 2),
-        alignment_size=128,
-        aligned_index=(0, 1, 2),
-    )
+    metadata: dict[str, Any] = {"dims": "KIJ", "halo": ((1, 0), (0, 1), (1, 1)), "origin": (2, 2, 2)}
+    made = dl.zeros((4, 5, 6), "f4", backend="gtmc", alignment_size=128, aligned_index=(0, 1, 2), **metadata)
     made[...] = np.arange(120, dtype="f4").reshape(4, 5, 6)
     return made
 

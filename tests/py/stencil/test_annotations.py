@@ -26,8 +26,6 @@ SPECS: list[tuple[Any, str]] = [
     (Field["float64", "IJK"], "'float64', ('I', 'J', 'K')"),
     (Field["float64", "IJK", "w"], "'float64', ('I', 'J', 'K'), access='w'"),
     (Field[np.float32, "IJ"], "'float32', ('I', 'J')"),
-    (Field[np.dtype("float32"), "IJ"], "'float32', ('I', 'J')"),
-    (Field["f4", "IJ"], "'float32', ('I', 'J')"),
     (Field["float32 | float64", "I"], "'float32 | float64', ('I',)"),
     (Field[(np.float32, "float64"), "I"], "'float32 | float64', ('I',)"),
     (Field["float64", ("cell", "K")], "'float64', ('cell', 'K')"),

@@ -22,9 +22,6 @@ def readonly(array: Array) -> Array:
     return array
 
 
-SHARED = np.lib.stride_tricks.as_strided(np.zeros(9), (3, 4), (16, 8), writeable=True)
-
-
 def gaps(*strides: int) -> Array:
     """An array of 3 x 4 elements with these strides, which make some of them share memory."""
     return np.lib.stride_tricks.as_strided(np.zeros(9), (3, 4), strides, writeable=True)

@@ -44,15 +44,6 @@ def test_all_are_called_in_order(attribute: str, device: Any, called: bool) -> N
     assert log == ["touch b", "touch c", "release a", "release b", "release c"]
 
 
-def test_all_are_called_when_the_body_raises() -> None:
-    log: list[str] = []
-    error = ValueError("body")
-    with pytest.raises(ValueError, match="body") as caught, SIG.bind(**hooked(log, "ab")):
-        raise error
-    assert caught.value is error
-    assert log == ["acquire a", "acquire b", "touch b", "release a", "release b"]
-
-
 def test_hooks_may_be_absent_or_none() -> None:
     log: list[str] = []
     a = Hooked(array(), log, "a", acquire=MISSING, touch=None)

@@ -14,9 +14,6 @@ import pytest
 import dlfield as dl
 from calls import copying, signature, spec
 
-SIG = dl.Signature(device="cpu", a=spec(shape=("n", None)), b=spec("I", access="w", shape=("n",)))
-TEXT = "(a: Field[float64, I=n J, cpu], b: Field[float64, I=n, cpu, w])"
-
 
 def test_a_spec_has_read_access_and_no_constraints_by_default() -> None:
     spec = dl.FieldSpec("float64", "IJK")
@@ -114,7 +111,8 @@ def test_the_text_says_what_a_field_must_be_and_copies_keep_it(field: dl.FieldSp
 
 
 def test_the_text_of_a_signature_names_the_device() -> None:
-    assert str(SIG) == TEXT
+    sig = dl.Signature(device="cpu", a=spec(shape=("n", None)), b=spec("I", access="w", shape=("n",)))
+    assert str(sig) == "(a: Field[float64, I=n J, cpu], b: Field[float64, I=n, cpu, w])"
     assert str(dl.Signature()) == "()"
     assert str(dl.Signature(device="cuda:1", x=spec())) == "(x: Field[float64, I J, cuda:1])"
     assert repr(dl.Signature(device=(2, 1))) == "Signature(device='cuda:1')"
@@ -148,7 +146,6 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dims": "II"}, dl.DimsError, "dims: .*I"),
     ({"dims": ("I", "")}, dl.DimsError, "dims"),
     ({"dims": 5}, dl.DimsError, "dims: 5 is not a string or a sequence"),
-    ({"dims": (0.5, 1)}, dl.DimsError, r"dims: 0\.5 is not a label"),
     ({"dims": [str(n) for n in range(70)]}, dl.DimsError, "dims: more than 64"),
     ({"access": 3}, ValueError, "access: 3"),
     ({"layout": (0, 0)}, dl.LayoutError, r"layout: \[0, 0\]"),

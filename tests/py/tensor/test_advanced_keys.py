@@ -18,19 +18,11 @@ def field(**keywords: Any) -> dl.Tensor:
     return numbered((2, 3, 4), "f8", **keywords)
 
 
-def to_jax(array: Any) -> Any:
-    return pytest.importorskip("jax").numpy.asarray(array)
-
-
-def to_xarray(array: Any) -> Any:
-    return pytest.importorskip("xarray").DataArray(array)
-
-
 KEYS: dict[str, Callable[[Any], Any]] = {
     "tensor": dl.from_array,
     "torch": torch_of,
-    "jax": to_jax,
-    "xarray": to_xarray,
+    "jax": lambda array: pytest.importorskip("jax").numpy.asarray(array),
+    "xarray": lambda array: pytest.importorskip("xarray").DataArray(array),
     "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
     "array interface": lambda array: Exposing(__array_interface__=interface_of(array)),
     "struct": lambda array: Exposing(__array_struct__=array.__array_struct__, kept=array),

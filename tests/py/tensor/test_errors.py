@@ -52,7 +52,6 @@ OTHER_CALLS: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (dl.NotAnArrayError, "object", lambda: dl.zeros_like(object())),
     (dl.ExchangeError, "^stream: ", lambda: dl.from_array(np.ones(3), stream=1)),
     (TypeError, "'shape'", lambda: dl.from_array([1], shape=4)),  # type: ignore[call-arg]
-    (TypeError, r"full\(\) .*'halo'", lambda: dl.full(3, 1, halos=(1,))),  # type: ignore[call-arg]
 ]
 
 
