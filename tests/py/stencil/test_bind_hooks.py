@@ -246,15 +246,6 @@ def test_a_stencil_runs_no_hooks_for_a_tensor_of_the_memory() -> None:
     assert log == ["acquire x", "release x"]
 
 
-def test_hooks_of_another_device_are_not_called() -> None:
-    log: list[str] = []
-    b = Producer(FakeTensor(array()))
-    vars(b)["__gt_data_interface__"] = {"gpu": Hooked(array(), log).buffer}
-    with SIG.bind(a=array(), b=b):
-        pass
-    assert log == []
-
-
 def test_hooks_may_be_spread_over_both_attributes() -> None:
     log: list[str] = []
     memory = array()
