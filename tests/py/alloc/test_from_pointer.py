@@ -148,7 +148,10 @@ MEMORY: list[Any] = []
 
 @pytest.mark.parametrize("place", ["address", "shape", "strides", "halo", "origin"])
 def test_exceptions_of_index_reach_the_caller(place: str) -> None:
-    number = Meddling(lambda: {}["of the caller"])
+    def fail() -> None:
+        raise KeyError("of the caller")
+
+    number = Meddling(fail)
     part = number if place == "address" else (number,)
     arguments: dict[str, Any] = {"address": 64, "shape": (2,), "dtype": "f8", place: part}
     owner = Owner()

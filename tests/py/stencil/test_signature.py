@@ -47,7 +47,7 @@ def test_the_defaults_of_the_text_signature_are_true() -> None:
 def test_dtypes_of_numpy_torch_and_jax(torch: Any, jnp: Any) -> None:
     given = [float, np.float32, "c16", np.dtype("bool"), ml_dtypes.bfloat16, "=i8", torch.bfloat16, jnp.float16]
     names = ["float64", "float32", "complex128", "bool", "bfloat16", "int64", "bfloat16", "float16"]
-    assert [dl.FieldSpec(dtype, "I").dtype.name for dtype in given] == names
+    assert [dl.FieldSpec(dtype, "I").dtype for dtype in given] == [np.dtype(name) for name in names]
 
 
 def test_a_signature_has_its_fields_in_order() -> None:

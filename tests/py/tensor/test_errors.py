@@ -15,7 +15,7 @@ def endless() -> Iterator[int]:
         yield 1
 
 
-# The error that each of the values gets, as this argument of `zeros`; the gallery has those of indices, layouts and presets.
+# The error that each of the values gets, as this argument of `zeros`; the gallery has more.
 REFUSED: list[tuple[type[Exception], str, list[Any]]] = [
     (dl.DTypeError, "dtype", [">f8", np.dtype((">f4", (2,))), [("a", "f8")], object, "U4", "S3", "V8", "M8[s]"]),
     (dl.DTypeError, "dtype", ["m8[s]", np.longdouble, np.clongdouble, "nonsense", "float64" * 9999, 4.5]),

@@ -118,8 +118,6 @@ def test_keywords_of_reductions() -> None:
     assert field("i4").mean(dtype="f4").dtype == np.float32
     assert values.max(initial=100).item() == 100
     assert dl.full(70000, 1, "f2").mean().item() == 1, "the sum is no float16"
-    with pytest.raises(dl.DimsError, match="axis: 'Q'"):
-        values.mean("Q")
     with pytest.warns(RuntimeWarning):
         assert np.isnan(dl.zeros(0).mean().item())
 
@@ -217,7 +215,6 @@ def test_astype() -> None:
         assert getattr(found, name) == getattr(values, name)
     assert values.astype("f8", copy=False) is values
     assert values.astype("f8").ptr != values.ptr
-    assert dl.full((), 2).astype("bfloat16").item() == 2
 
 
 @pytest.mark.parametrize("keywords", ORDERS)
