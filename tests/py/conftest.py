@@ -117,3 +117,10 @@ def quick() -> Any:
     """The stencil `mix` on a backend that needs no compiler."""
     wrapped = pytest.importorskip("wrapped")
     return wrapped.gtscript.stencil(backend="numpy", definition=wrapped.mix)
+
+
+@pytest.fixture(scope="session")
+def adding() -> Any:
+    """The stencil `add` on the same backend."""
+    wrapped = pytest.importorskip("wrapped")
+    return wrapped.gtscript.stencil(backend="numpy", definition=wrapped.add)

@@ -9,7 +9,7 @@ import pytest
 
 import dlfield as dl
 import oracle
-from catalog import CPU_PRESETS, CUDA_PRESETS, LAYOUTS, PRESETS, RULES, digits, permutations_of_subsets, spec_layout
+from catalog import CPU_PRESETS, LAYOUTS, PRESETS, RULES, digits, permutations_of_subsets, spec_layout
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -44,12 +44,6 @@ def test_data_dimensions_sort_by_number_and_user_labels_follow(name: str) -> Non
     field = dl.empty((2, 3, 4, 5, 6), backend=name, dims=("x", "10", "K", "2", "a"))
     by_meaning = {"C": (0, 1, 2, 3, 4), "F": (4, 3, 2, 1, 0)}.get(name, (2, 1, 4, 0, 3))
     assert field.layout == by_meaning
-
-
-@pytest.mark.parametrize("name", CUDA_PRESETS)
-def test_cuda_presets_need_a_device(name: str) -> None:
-    with pytest.raises(dl.DeviceError):
-        dl.zeros((2, 3, 4), backend=name)
 
 
 @pytest.mark.parametrize("dims", ["IJK", "KJI", "1K0", "0JI"])

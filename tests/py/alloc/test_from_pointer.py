@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from fakes import Meddling
 
 libc = ctypes.CDLL(None)
 libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
@@ -112,7 +113,6 @@ WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.ExchangeError, "address space", {"address": 2**64 - 8, "shape": (2, 2)}),
     (dl.LayoutError, "^address: -8", {"address": -8}),
     (dl.LayoutError, "^address: ", {"address": 2**64}),
-    (TypeError, "^address: 'x'", {"address": "x"}),
     (TypeError, "^address: True", {"address": True}),
     (TypeError, "^address: .*c_void_p", {"address": ctypes.c_void_p(64)}),
     (dl.DTypeError, "object", {"dtype": "O"}),
@@ -146,18 +146,14 @@ def doubles(count: int, owner: Any) -> dl.Tensor:
 MEMORY: list[Any] = []
 
 
-class Raises:
-    """Not an integer after all."""
-
-    def __index__(self) -> int:
-        raise KeyError("of the caller")
-
-
 @pytest.mark.parametrize("place", ["address", "shape", "strides", "halo", "origin"])
 def test_exceptions_of_index_reach_the_caller(place: str) -> None:
-    arguments: dict[str, Any] = {"address": 64, "shape": (2,), "dtype": "f8", place: (Raises(),)}
-    if place == "address":
-        arguments[place] = Raises()
+    def fail() -> None:
+        raise KeyError("of the caller")
+
+    number = Meddling(fail)
+    part = number if place == "address" else (number,)
+    arguments: dict[str, Any] = {"address": 64, "shape": (2,), "dtype": "f8", place: part}
     owner = Owner()
     with pytest.raises(KeyError, match="of the caller"):
         dl.from_pointer(**arguments, owner=owner)

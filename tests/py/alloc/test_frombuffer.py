@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from fakes import Meddling
 
 
 def held(size: int, tmp_path: Path) -> list[Any]:
@@ -60,13 +61,6 @@ def test_shared_memory_is_held_open() -> None:
         shared.unlink()
 
 
-def test_other_libraries_arrays_are_memory_too() -> None:
-    torch = pytest.importorskip("torch")
-    tensor = torch.zeros(4, 4)
-    dl.frombuffer(tensor, (2, 4), "float64")[1, 3] = 1.0
-    assert tensor[3, 3] == 1.875
-
-
 def test_read_only_memory_makes_read_only_tensors() -> None:
     for memory in (bytes(16), memoryview(bytearray(16)).toreadonly(), dl.zeros((2,)).as_readonly()):
         field = dl.frombuffer(memory, (2,), "float64")
@@ -103,8 +97,6 @@ def test_the_buffer_is_held_until_the_last_export_is_gone() -> None:
 
 
 OUTSIDE: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
-    (((3,), "float64"), {}, "bytes 0 to 24 of a buffer of 20 bytes"),
-    (((2,), "float64"), {"offset": 8}, "bytes 8 to 24 of a buffer of 20 bytes"),
     (((2,), "float64"), {"strides": (-8,)}, "bytes -8 to 8 of a buffer of 20 bytes"),
     (((2,), "float32"), {"strides": (20,)}, "bytes 0 to 24 of a buffer of 20 bytes"),
     (((2, 3), "int8"), {"strides": (-1, 2**62), "offset": 20}, "overflows|bytes 19 to"),
@@ -128,10 +120,6 @@ def test_other_wrong_arguments_are_refused_by_name() -> None:
             dl.frombuffer(memory, (0,), "float64", offset=offset)
     with pytest.raises(dl.LayoutError, match=r"offset: .* 64 bits"):
         dl.frombuffer(memory, (0,), "float64", offset=2**63)
-    with pytest.raises(dl.NotAnArrayError, match="buf: <class 'object'> has no memory to share"):
-        dl.frombuffer(object(), (1,), "float64")
-    with pytest.raises(dl.NotAnArrayError, match="buf: <class 'list'>"):
-        dl.frombuffer([1, 2], (1,), "float64")
     for gaps in (memoryview(memory)[::2], memoryview(memory)[::-1], np.zeros((4, 4))[:, 1], dl.zeros((4,))[::-1]):
         with pytest.raises(dl.LayoutError, match="buf: its elements leave gaps"):
             dl.frombuffer(gaps, (1,), "int8")
@@ -141,17 +129,6 @@ def test_other_wrong_arguments_are_refused_by_name() -> None:
     assert dl.frombuffer(b"", (0,), "float64").size == 0
 
 
-class Meddling:
-    """An integer that does something first."""
-
-    def __init__(self, number: int, action: Any) -> None:
-        self.number, self.action = number, action
-
-    def __index__(self) -> int:
-        self.action()
-        return self.number
-
-
 @pytest.mark.parametrize("place", ["shape", "strides", "offset", "halo", "origin"])
 def test_memory_that_goes_while_arguments_are_read_is_not_used(place: str) -> None:
     """The buffer is taken last: what the conversion of the others does to it is seen."""
@@ -159,7 +136,7 @@ def test_memory_that_goes_while_arguments_are_read_is_not_used(place: str) -> No
         memory = bytearray(64) if grown else memoryview(bytearray(64))
         action = (lambda m=memory: m.clear()) if grown else memory.release  # type: ignore[union-attr]
         arguments: dict[str, Any] = {"shape": (8,), "strides": (8,), "offset": 0, "halo": (0,), "origin": (0,)}
-        number = Meddling(arguments[place][0] if place != "offset" else 0, action)
+        number = Meddling(action, arguments[place][0] if place != "offset" else 0)
         arguments[place] = number if place == "offset" else (number,)
         with pytest.raises(ValueError, match="released" if not grown else "of a buffer of 0 bytes"):
             dl.frombuffer(memory, dtype="float64", **arguments)

@@ -10,21 +10,14 @@ import pytest
 
 import dlfield as dl
 import oracle
+from fakes import Meddling
 
 
 @pytest.fixture
 def field() -> dl.Tensor:
     """A field without any default property."""
-    made = dl.zeros(
-        (4, 5, 6),
-        "f4",
-        backend="gtmc",
-        dims="KIJ",
-        halo=((1, 0), (0, 1), (1, 1)),
-        origin=(2, 2, 2),
-        alignment_size=128,
-        aligned_index=(0, 1, 2),
-    )
+    metadata: dict[str, Any] = {"dims": "KIJ", "halo": ((1, 0), (0, 1), (1, 1)), "origin": (2, 2, 2)}
+    made = dl.zeros((4, 5, 6), "f4", backend="gtmc", alignment_size=128, aligned_index=(0, 1, 2), **metadata)
     made[...] = np.arange(120, dtype="f4").reshape(4, 5, 6)
     return made
 
@@ -160,12 +153,10 @@ def test_keywords_that_change_the_array_are_read_first() -> None:
     """Reading a keyword may run any code: the array is described again, or cannot be resized meanwhile."""
     data = np.ones((4, 6))
 
-    class Shrinking:
-        def __index__(self) -> int:
-            with suppress(ValueError):
-                data.resize((1,), refcheck=False)
-            return 0
+    def shrink() -> None:
+        with suppress(ValueError):
+            data.resize((1,), refcheck=False)
 
-    made = dl.from_array(data, origin=(Shrinking(), 0))
+    made = dl.from_array(data, origin=(Meddling(shrink), 0))
     assert made.shape == (4, 6)
     assert (np.asarray(made) == 1).all()

@@ -2,13 +2,13 @@
 
 import gc
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import dlfield as dl
 from childproc import run_python
+from interleaved_threads import run_in_threads
 
 
 def listed(field: dl.Tensor) -> dl.MemoryBlock:
@@ -81,15 +81,10 @@ def test_sums_are_right_with_threads() -> None:
         kept = [dl.empty(1)] * 8
         for size in rng.integers(0, 40_000, 500):
             kept[size % 8] = dl.empty(int(size))
+            assert dl.memory_report().nbytes >= kept[size % 8].nbytes
 
     before = dl.memory_report()
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        assert dl.memory_report().nbytes >= 0
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, range(4))
     after = dl.memory_report()
     assert (after.nbytes, after.small_blocks) == (before.nbytes, before.small_blocks)
     check_sums(after)

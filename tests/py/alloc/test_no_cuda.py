@@ -3,9 +3,7 @@
 The tests of device memory are in `cuda/`, on a test double of the driver (`make test-sim`).
 """
 
-import copy
 import os
-import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -108,13 +106,6 @@ def test_device_memory_is_described_without_a_driver() -> None:
     for thing in (OnAGpu(), Producer(fake(), CUDA)):
         assert dl.describe(thing).device == "cuda:0"
         assert dl.describe(thing, device="cuda:0", stream=7).shape == (3,)
-
-
-def test_host_fields_work_without_a_driver() -> None:
-    field = dl.ones((3, 4))
-    assert float(pickle.loads(pickle.dumps(copy.deepcopy(field))).to_numpy().sum()) == 12.0
-    assert not hasattr(field, "__cuda_array_interface__")
-    assert np.from_dlpack(field).ctypes.data == field.ptr
 
 
 def test_memory_of_another_process() -> None:

@@ -22,9 +22,6 @@ def readonly(array: Array) -> Array:
     return array
 
 
-SHARED = np.lib.stride_tricks.as_strided(np.zeros(9), (3, 4), (16, 8), writeable=True)
-
-
 def gaps(*strides: int) -> Array:
     """An array of 3 x 4 elements with these strides, which make some of them share memory."""
     return np.lib.stride_tricks.as_strided(np.zeros(9), (3, 4), strides, writeable=True)
@@ -32,25 +29,19 @@ def gaps(*strides: int) -> Array:
 
 ROWS = np.zeros((3, 4))
 DISAGREEING = Exposing(__array_interface__=interface_of(ROWS), __gt_dims__="IJ", dims=("J", "I"))
-# A field, an argument that does not fit, and the error.
+# A field, an argument that does not fit, and the error; the gallery has more.
 REFUSED: list[tuple[dl.FieldSpec, Any, type[Exception], str]] = [
-    (F8, 5, dl.NotAnArrayError, "obj: .*int"),
-    (F8, cube(dtype="float32"), dl.DTypeError, "dtype: float32; .*float64$"),
     (F8, cube().astype("M8[s]"), dl.DTypeError, "dtype: .*date or time span"),
     (F8, cube().astype(">f8"), dl.DTypeError, "dtype: .*>f8"),
-    (F8, ROWS, dl.DimsError, "dims: 2 dimensions"),
     (spec(), cube(), dl.DimsError, "dims: 3 dimensions"),
     (spec(), np.float64(3), dl.DimsError, "dims: 0 dimensions"),
-    (spec(), dl.zeros((3, 4), dims="JK"), dl.DimsError, r"dims: \(J, K\);"),
     (spec(), dl.zeros((3, 4, 5)), dl.DimsError, r"dims: \(I, J, K\);"),
     (F8, dl.zeros((3, 4)), dl.DimsError, r"dims: \(I, J\);"),
     (spec("IJ0"), dl.zeros((2, 2, 2, 2), dims="IJ01"), dl.DimsError, r"dims: \(I, J, 0, 1\);"),
     (spec(), DISAGREEING, dl.DimsError, r"dims has \(J, I\), but __gt_dims__ has \(I, J\)"),
-    (spec(shape=(None, 5)), ROWS, dl.LayoutError, 'shape: 4 points in dimension "J"'),
     (F8, cuda(shape=(2, 2, 2), typestr="<f8"), dl.DeviceError, ".*cuda:0.*cpu"),
     (spec(alignment_size=64), misaligned(), dl.LayoutError, "alignment_size: .*0x[0-9a-f]+8.*multiple of 64"),
     (spec(access="w"), readonly(np.zeros((3, 4))), dl.ExchangeError, "access: .*read-only"),
-    (spec(access="rw"), dl.zeros((3, 4)).as_readonly(), dl.ExchangeError, "access: .*read-only"),
     (
         spec(access="w"),
         OldProducer(FakeTensor(ROWS, version=None)),
@@ -80,11 +71,6 @@ def test_fields_that_are_read_may_share_memory_and_be_read_only() -> None:
     assert dl.Signature(x=spec()).bind(x=gaps(16, 8)).x.strides == (16, 8)
 
 
-def test_jax_is_read_only(jnp: Any) -> None:
-    with pytest.raises(dl.ExchangeError, match=r'^field "out": access: .*read-only'):
-        dl.Signature(out=W8).bind(out=jnp.zeros((2, 3, 4), "float32"))
-
-
 def test_the_first_compute_point_is_aligned() -> None:
     sig = dl.Signature(x=spec(alignment_size=64))
     field = dl.zeros((6, 8), dims="IJ", halo=((0, 0), (1, 1)), alignment_size=64)
@@ -98,16 +84,6 @@ def test_the_first_compute_point_is_aligned() -> None:
     assert sig.bind(x=misaligned()[:0]).x.size == 0
     # The alignment need not be a power of two.
     assert dl.Signature(x=spec(alignment_size=24)).bind(x=dl.zeros((3, 3), alignment_size=24)).x.ptr % 24 == 0
-
-
-def test_another_layout_is_a_warning_at_the_callers_line() -> None:
-    sig = dl.Signature(x=spec(layout=(1, 0)), y=spec(layout=(0, 1)))
-    array = np.zeros((3, 4))
-    for _ in range(2):
-        with pytest.warns(dl.LayoutWarning, match=r'^field "x": layout: .*slow$') as caught:
-            bound = sig.bind(x=array, y=array)
-        assert [warning.filename for warning in caught] == [__file__]
-        assert bound.x.ptr == array.ctypes.data
 
 
 def test_equivalent_layouts_are_not_slow() -> None:
@@ -187,17 +163,10 @@ def test_the_callers_word_makes_a_legacy_capsule_writable() -> None:
 
 
 def test_names_are_checked() -> None:
-    bind: Any = dl.Signature(x=F8, out=W8).bind
-    for call, message in (
-        (lambda: bind(x=cube()), '^field "out": missing'),
-        (lambda: bind(x=cube(), out=None), '^field "out": missing'),
-        (lambda: bind(x=cube(), out=cube(), inp=cube()), '^field "inp": unexpected'),
-        (lambda: bind(cube(), cube()), r"bind\(\) takes keyword arguments only, but 2 positional"),
-        (lambda: dl.Signature().bind(x=5), '"x": unexpected; allowed are none'),
-        (lambda: dl.Signature.bind(5), r"'bind' for 'dlfield.Signature' objects doesn't apply to a 'int' object"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(TypeError, match=message):
-            call()
+    with pytest.raises(TypeError, match='"x": unexpected; allowed are none'):
+        dl.Signature().bind(x=5)
+    with pytest.raises(TypeError, match=r"'bind' for 'dlfield.Signature' objects doesn't apply to a 'int' object"):
+        dl.Signature.bind(5)  # type: ignore[arg-type]
 
 
 class Odd(str):

@@ -56,16 +56,6 @@ def test_an_unfilled_temporary_is_never_visible() -> None:
     assert log == ["asked"]
 
 
-def test_a_bound_is_entered_once() -> None:
-    array = numbers("float32")
-    bound = copying(x=accessed("rw")).bind(x=array)
-    with bound as fields:
-        view(fields.x)[...] += 1
-    with pytest.raises(RuntimeError, match=r"entered twice; call bind\(\) again for another call"):
-        bound.__enter__()
-    assert (array == numbers("float32") + 1).all()
-
-
 def test_temporaries_are_copied_between_acquire_and_touch() -> None:
     """Temporaries are filled after every `acquire`, and copied back before any `touch`."""
     array = np.zeros((3, 4), "float32")
@@ -167,14 +157,3 @@ def test_a_warning_may_bind() -> None:
         with sig.bind(x=numbers("float32")) as fields:
             assert values(fields.x) == numbers().tolist()
     assert len(shown) == 1
-
-
-def test_failing_hooks_and_copies_leave_nothing_acquired() -> None:
-    log: list[str] = []
-    array = numbers("float32")
-    sig = copying(x=accessed("rw"))
-    x = Hooked(array, log, "x", touch=lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError), sig.bind(x=x) as fields:
-        view(fields.x)[...] = 1
-    assert log == ["acquire x", "release x"]
-    assert (array == 1).all()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from calls import cube
 from dlfield.gt4py import wrap
 from fakes_interfaces import Hooked
 from wrapped import DOMAIN, PLAIN, SHAPE, WEIGHTED, Call, add, frozen_origin
@@ -15,8 +16,6 @@ pytest.importorskip("gt4py")
 
 from gt4py.cartesian import gtscript
 from gt4py.cartesian.gtscript import PARALLEL, computation, interval
-
-SMALL = (4, 3, 2)
 
 
 def chain(a: gtscript.Field[np.float64], b: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN201
@@ -28,15 +27,6 @@ def chain(a: gtscript.Field[np.float64], b: gtscript.Field[np.float64]):  # type
 @pytest.fixture(scope="module", params=[add, chain])
 def stencil_of_two(request: pytest.FixtureRequest) -> Any:
     return gtscript.stencil(backend="numpy", definition=request.param)
-
-
-@pytest.fixture(scope="module")
-def adding() -> Any:
-    return gtscript.stencil(backend="numpy", definition=add)
-
-
-def numbers() -> Any:
-    return np.arange(24.0).reshape(SMALL)
 
 
 def test_validate_args_false_skips_the_checks_of_values(quick: Any) -> None:
@@ -53,7 +43,7 @@ def test_validate_args_false_skips_the_checks_of_values(quick: Any) -> None:
 
 def test_the_error_of_an_array_that_can_be_described_only_once_is_that_of_bind(adding: Any) -> None:
     with pytest.raises(dl.DimsError, match=r'^field "inp": dims: 2 dimensions without labels'):
-        wrap(adding)(np.zeros((4, 3)).__dlpack__(), numbers())
+        wrap(adding)(np.zeros((4, 3)).__dlpack__(), cube(*DOMAIN))
 
 
 def test_a_slow_layout_is_warned_of_once_at_the_call(quick: Any) -> None:
@@ -131,7 +121,7 @@ def test_hooks_are_run(quick: Any) -> None:
 )
 def test_one_array_for_two_fields(stencil_of_two: Any, on_mismatch: Any, make: Any) -> None:
     """It has one temporary: two would lose what is written to one of them."""
-    theirs, ours = numbers(), make(numbers())
+    theirs, ours = cube(*DOMAIN), make(cube(*DOMAIN))
     stencil_of_two(theirs, theirs)
     with pytest.raises(dl.LayoutError, match=r"shares memory with field .* or set allow_overlap"):
         wrap(stencil_of_two, on_mismatch=on_mismatch)(ours, ours)
@@ -159,8 +149,8 @@ def test_fields_that_overlap_in_part_get_no_temporary(adding: Any) -> None:
 
 
 def test_labels_are_translated(adding: Any, xarray: Any) -> None:
-    inp = np.ascontiguousarray(numbers().transpose(2, 0, 1))
-    theirs = numbers()
+    inp = np.ascontiguousarray(cube(*DOMAIN).transpose(2, 0, 1))
+    theirs = cube(*DOMAIN)
     adding(np.ascontiguousarray(inp.transpose(1, 2, 0)), theirs)
     labels = {"x": "I", "y": "J", "lev": "K"}
     log: list[str] = []
@@ -170,7 +160,7 @@ def test_labels_are_translated(adding: Any, xarray: Any) -> None:
         dl.from_dlpack(inp, dims="KIJ"),
         Hooked(inp, log, dims=("lev", "x", "y")),
     ):
-        ours = numbers()
+        ours = cube(*DOMAIN)
         with pytest.warns(dl.LayoutWarning):
             wrap(adding, labels=labels)(field, ours)
         assert np.array_equal(ours, theirs)
@@ -178,8 +168,8 @@ def test_labels_are_translated(adding: Any, xarray: Any) -> None:
 
 
 def test_labels_that_cannot_be_translated(adding: Any, xarray: Any) -> None:
-    field = xarray.DataArray(numbers(), dims=("i", "j", "k"))
-    turned = xarray.DataArray(numbers(), dims=("lev", "x", "y"))
+    field = xarray.DataArray(cube(*DOMAIN), dims=("i", "j", "k"))
+    turned = xarray.DataArray(cube(*DOMAIN), dims=("lev", "x", "y"))
     for argument, options, message in [
         (field, {}, r"dims: \(i, j, k\); .* wrap\(..., labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
         (turned, {}, r"dims: \(lev, x, y\); .* wrap\(..., labels={'lev': 'I', 'x': 'J', 'y': 'K'}\)"),
@@ -187,7 +177,7 @@ def test_labels_that_cannot_be_translated(adding: Any, xarray: Any) -> None:
         (field, {"labels": {"i": "I", "j": "J"}}, r"dims: \(i, j, k\); .*\(i, j, K\)"),
     ]:
         with pytest.raises(dl.DimsError, match=f'^field "inp": {message}'):
-            wrap(adding, **options)(argument, numbers())  # type: ignore[arg-type]
+            wrap(adding, **options)(argument, cube(*DOMAIN))  # type: ignore[arg-type]
     for wrong in ("ijk", {"i": 0}, ["i"]):
         with pytest.raises(TypeError, match="labels: found"):
             wrap(adding, labels=wrong)  # type: ignore[arg-type]

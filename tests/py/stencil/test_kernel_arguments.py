@@ -24,7 +24,6 @@ class Model: ...
 def step(inp: Inp, out: Out) -> None: ...
 
 
-def none(inp, dt: float) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
 def one(inp: Inp, dt) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
 def several(*inp: Inp) -> None: ...
 def keywords(inp: Inp, **rest: float) -> None: ...
@@ -67,7 +66,6 @@ def with_annotation(annotation: Any) -> Any:
 
 
 DECORATED: list[tuple[Any, str]] = [
-    (none, r"none\(\): annotation of 'inp': it has none; allowed are dl\.Field"),
     (one, r"one\(\): annotation of 'dt': it has none"),
     (several, r"several\(\): \*inp.*; allowed are parameters for one argument each"),
     (keywords, r"keywords\(\): \*\*rest"),
@@ -86,7 +84,6 @@ DECORATED: list[tuple[Any, str]] = [
     (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
     (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
     (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*int\]; allowed is one field, .* None$"),
-    (5, r"kernel: 5; allowed is a function"),
     (Model, r"kernel: <class .*Model'>; allowed is a function"),
 ]
 

@@ -14,9 +14,6 @@ import pytest
 import dlfield as dl
 from calls import copying, signature, spec
 
-SIG = dl.Signature(device="cpu", a=spec(shape=("n", None)), b=spec("I", access="w", shape=("n",)))
-TEXT = "(a: Field[float64, I=n J, cpu], b: Field[float64, I=n, cpu, w])"
-
 
 def test_a_spec_has_read_access_and_no_constraints_by_default() -> None:
     spec = dl.FieldSpec("float64", "IJK")
@@ -43,32 +40,14 @@ def test_the_defaults_of_the_text_signature_are_true() -> None:
     assert repr(dl.FieldSpec("float64", "I", **explicit)) == repr(spec)
     signature = inspect.signature(dl.Signature).parameters
     made: Any = dl.Signature()
-    assert {name: signature[name].default for name in ("device", "on_mismatch")} == {
-        "device": "cpu",
-        "on_mismatch": "raise",
-    }
+    assert (signature["device"].default, signature["on_mismatch"].default) == ("cpu", "raise")
     assert (str(made.device), made.on_mismatch, made.fields) == ("cpu", "raise", {})
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        (float, "float64"),
-        (np.float32, "float32"),
-        ("c16", "complex128"),
-        (np.dtype("bool"), "bool"),
-        (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
-        ("=i8", "int64"),
-    ],
-)
-def test_dtypes_of_numpy(given: Any, found: Any) -> None:
-    assert dl.FieldSpec(given, "I").dtype == np.dtype(found)
-
-
-def test_dtypes_of_torch_and_jax(torch: Any, jnp: Any) -> None:
-    assert dl.FieldSpec(torch.float32, "I").dtype == np.dtype("float32")
-    assert dl.FieldSpec(torch.bfloat16, "I").dtype == np.dtype(ml_dtypes.bfloat16)
-    assert dl.FieldSpec(jnp.float16, "I").dtype == np.dtype("float16")
+def test_dtypes_of_numpy_torch_and_jax(torch: Any, jnp: Any) -> None:
+    given = [float, np.float32, "c16", np.dtype("bool"), ml_dtypes.bfloat16, "=i8", torch.bfloat16, jnp.float16]
+    names = ["float64", "float32", "complex128", "bool", "bfloat16", "int64", "bfloat16", "float16"]
+    assert [dl.FieldSpec(dtype, "I").dtype for dtype in given] == [np.dtype(name) for name in names]
 
 
 def test_a_signature_has_its_fields_in_order() -> None:
@@ -132,7 +111,8 @@ def test_the_text_says_what_a_field_must_be_and_copies_keep_it(field: dl.FieldSp
 
 
 def test_the_text_of_a_signature_names_the_device() -> None:
-    assert str(SIG) == TEXT
+    sig = dl.Signature(device="cpu", a=spec(shape=("n", None)), b=spec("I", access="w", shape=("n",)))
+    assert str(sig) == "(a: Field[float64, I=n J, cpu], b: Field[float64, I=n, cpu, w])"
     assert str(dl.Signature()) == "()"
     assert str(dl.Signature(device="cuda:1", x=spec())) == "(x: Field[float64, I J, cuda:1])"
     assert repr(dl.Signature(device=(2, 1))) == "Signature(device='cuda:1')"
@@ -158,27 +138,6 @@ def test_they_can_be_referenced_weakly() -> None:
         assert weakref.ref(one)() is one
 
 
-@pytest.mark.parametrize(
-    ("args", "kwargs"),
-    [
-        ((), {"a": np.zeros((3, 4))}),
-        ((), {"a": np.zeros((3, 4)), "c": 5}),
-        ((np.zeros((3, 4)),), {}),
-        ((), {"a": np.zeros((3, 4)), "b": np.zeros(4)}),
-    ],
-)
-def test_errors_about_all_fields_note_the_signature(args: Any, kwargs: dict[str, Any]) -> None:
-    with pytest.raises((TypeError, dl.LayoutError)) as caught:
-        SIG.bind(*args, **kwargs)
-    assert caught.value.__notes__ == [f"expected: {TEXT}"]
-
-
-def test_errors_about_one_field_stay_short() -> None:
-    with pytest.raises(dl.DimsError) as caught:
-        SIG.bind(a=np.zeros(3), b=np.zeros(3))
-    assert not hasattr(caught.value, "__notes__")
-
-
 # Keywords of `FieldSpec`, and the error; the gallery has more.
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"mode": "w"}, TypeError, "mode"),
@@ -187,9 +146,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dims": "II"}, dl.DimsError, "dims: .*I"),
     ({"dims": ("I", "")}, dl.DimsError, "dims"),
     ({"dims": 5}, dl.DimsError, "dims: 5 is not a string or a sequence"),
-    ({"dims": (0.5, 1)}, dl.DimsError, r"dims: 0\.5 is not a label"),
     ({"dims": [str(n) for n in range(70)]}, dl.DimsError, "dims: more than 64"),
-    ({"access": "wr"}, ValueError, "access: 'wr'"),
     ({"access": 3}, ValueError, "access: 3"),
     ({"layout": (0, 0)}, dl.LayoutError, r"layout: \[0, 0\]"),
     ({"layout": "C"}, dl.LayoutError, "layout: 'C'"),
@@ -200,6 +157,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"shape": (None, -1)}, dl.LayoutError, "shape: extent -1 at axis 1"),
     ({"shape": 5}, TypeError, "shape: 5 is not a sequence of integers, names of sizes or None"),
     ({"shape": (1.5, 2)}, TypeError, r"shape: 1\.5 is not an integer"),
+    ({"shape": "IJ"}, TypeError, "^shape: "),
+    ({"shape": ("I", b"J")}, TypeError, "^shape: "),
     ({"shape": iter(int, 1)}, dl.LayoutError, "shape: 65 dimensions"),
 ]
 
@@ -208,15 +167,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_bad_input_is_named(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         spec(**keywords)
-
-
-def test_a_signature_takes_fields_by_keyword() -> None:
-    for keywords, message in (
-        ({"on_mismach": "copy"}, "^on_mismach: 'copy'; allowed is a FieldSpec"),
-        ({"device": spec()}, r"device: FieldSpec\(.* is not a Device"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            signature(keywords)
+    with pytest.raises(TypeError, match=r"device: FieldSpec\(.* is not a Device"):
+        signature({"device": spec()})
 
 
 def test_an_arguments_exception_is_raised() -> None:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from catalog import permutations_of_subsets
 from dlfield import gt4py as ours
 from dlfield.gt4py.registry import registered_layout
+from fakes import Meddling
 
 pytest.importorskip("gt4py")
 
@@ -30,6 +32,7 @@ DIMENSIONS: list[Any] = [
     "KI",
 ]
 DTYPES: list[Any] = ["f8", "f4", "i2", ">f8", ">i4", ">c8", "longdouble", "clongdouble", "M8[s]", "m8[ns]", "f2", "?"]
+DTYPES += ["i4", "u1", "c16", float, np.int16]
 DTYPES += [np.dtype((base, (2, 3))) for base in ("f4", ">f8", "longdouble", "M8[D]")]
 
 
@@ -66,6 +69,14 @@ def test_results_for_all_presets_dimensions_dtypes_and_indices(in_blocks: str, d
         compare("zeros", shape, dtype, **keywords)
         compare("ones", shape, dtype, **keywords)
         compare("full", shape, 3, dtype, **keywords)
+        compare("full", shape, 3, dtype, backend=backend)
+
+
+@pytest.mark.parametrize("backend", PRESETS)
+def test_layouts_for_every_order_of_dimensions(backend: str) -> None:
+    for labels, data in itertools.product(permutations_of_subsets("IJK"), ("", "0", "01")):
+        compare("empty", tuple(range(2, 2 + len(labels + data))), backend=backend, dimensions=tuple(labels + data))
+    assert backend in dl.presets()
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">f4", "longdouble", "clongdouble", "m8"])
@@ -84,6 +95,14 @@ def test_from_array_of_any_byte_order(source: str, dtype: Any) -> None:
     data = np.arange(24).astype(source).reshape(2, 3, 4)
     for backend in PRESETS:
         compare("from_array", data, dtype, backend=backend)
+
+
+def test_from_array_of_subarrays() -> None:
+    data = np.arange(24.0).reshape(3, 4, 2)
+    compare("from_array", data, np.dtype(("f8", (2,))), backend="gt:cpu_ifirst")
+    assert not np.shares_memory(ours.from_array(data, backend="gt:cpu_kfirst"), data)
+    with pytest.raises(ValueError, match="shape"):
+        ours.from_array(data, np.dtype(("f8", (3,))), backend="gt:cpu_ifirst")
 
 
 def test_from_array_of_dates() -> None:
@@ -151,12 +170,8 @@ def test_other_arguments_are_read_before_the_data() -> None:
 
         __hash__ = str.__hash__
 
-    class Index:
-        def __index__(self) -> int:
-            array.resize((2, 3), refcheck=False)
-            return 0
-
-    found = ours.from_array(array, backend=Label("numpy"), dimensions=(Label("I"), "J"), aligned_index=(Index(), 0))
+    index = Meddling(lambda: array.resize((2, 3), refcheck=False))
+    found = ours.from_array(array, backend=Label("numpy"), dimensions=(Label("I"), "J"), aligned_index=(index, 0))
     assert found.tolist() == [[1.0] * 3] * 2
 
 

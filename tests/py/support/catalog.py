@@ -42,7 +42,6 @@ PRESETS = {
     "cupy": PresetRow("cuda:0", None, "012"),
 }
 CPU_PRESETS = [name for name, row in PRESETS.items() if row.device == "cpu"]
-CUDA_PRESETS = [name for name, row in PRESETS.items() if row.device != "cpu"]
 
 RULES = ("012", "120", "210", "021", "C", "F")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -195,6 +195,17 @@ class RaisingProducer:
         if self.where == "__dlpack_device__":
             raise self.error
         return (1, 0)
+
+
+class Meddling:
+    """An integer that runs code first."""
+
+    def __init__(self, action: Callable[[], object], number: int = 0) -> None:
+        self.action, self.number = action, number
+
+    def __index__(self) -> int:
+        self.action()
+        return self.number
 
 
 def address_of(function: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dlfield as dl
+from calls import torch_of
 from catalog import numbered
 from fakes_interfaces import Exposing, interface_of
 from untyped import np
@@ -17,23 +18,11 @@ def field(**keywords: Any) -> dl.Tensor:
     return numbered((2, 3, 4), "f8", **keywords)
 
 
-def to_torch(array: Any) -> Any:
-    return pytest.importorskip("torch").from_numpy(array)
-
-
-def to_jax(array: Any) -> Any:
-    return pytest.importorskip("jax").numpy.asarray(array)
-
-
-def to_xarray(array: Any) -> Any:
-    return pytest.importorskip("xarray").DataArray(array)
-
-
 KEYS: dict[str, Callable[[Any], Any]] = {
     "tensor": dl.from_array,
-    "torch": to_torch,
-    "jax": to_jax,
-    "xarray": to_xarray,
+    "torch": torch_of,
+    "jax": lambda array: pytest.importorskip("jax").numpy.asarray(array),
+    "xarray": lambda array: pytest.importorskip("xarray").DataArray(array),
     "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
     "array interface": lambda array: Exposing(__array_interface__=interface_of(array)),
     "struct": lambda array: Exposing(__array_struct__=array.__array_struct__, kept=array),

@@ -15,20 +15,15 @@ def endless() -> Iterator[int]:
         yield 1
 
 
-# The error that each of the values gets, as this argument of `zeros`.
+# The error that each of the values gets, as this argument of `zeros`; the gallery has more.
 REFUSED: list[tuple[type[Exception], str, list[Any]]] = [
     (dl.DTypeError, "dtype", [">f8", np.dtype((">f4", (2,))), [("a", "f8")], object, "U4", "S3", "V8", "M8[s]"]),
     (dl.DTypeError, "dtype", ["m8[s]", np.longdouble, np.clongdouble, "nonsense", "float64" * 9999, 4.5]),
     (dl.LayoutError, "shape", [(3, -4), (1 << 70,), (1 << 31, 1 << 31, 2), (1 << 62,)]),
-    (TypeError, "shape", ["34", (3, 4.5)]),
-    (dl.LayoutError, "layout", [(0, 0), (0,), (0, 1, 2), (0, 2), (-1, 0)]),
     (dl.LayoutError, "alignment_size", [0, -8, 1 << 70]),
-    (dl.LayoutError, "aligned_index", [(1,), (0, -1), (0, 100)]),
-    (dl.LayoutError, "backend", ["gt:nothing", "NumPy", "?!"]),
     (dl.DimsError, "dims", ["II", "I", "IJK", ("I", ""), "lat,lon", "ab" * 99, "I" * 100_000, map(str, endless())]),
     (dl.LayoutError, "halo", [(1,), (1, -1), (2, 1), ((0, 4), 1)]),
     (TypeError, "halo", [((1, 1, 1), 1), 1, np.int64(2), 1.5]),
-    (dl.LayoutError, "origin", [(0, 0, 0), (0, -1), (0, 5)]),
     (dl.DeviceError, "device", ["gpu", (2, 0), "cuda:1", "cuda_host", "tpu", "cuda:x"]),
 ]
 
@@ -43,10 +38,7 @@ def test_an_argument_is_named(error: type[Exception], name: str, values: list[An
 OTHER_CALLS: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (dl.DTypeError, "^dtype: .*f8", lambda: dl.zeros_like(np.zeros(2), ">f8")),
     (dl.DTypeError, "^dtype: .*object", lambda: dl.from_array(np.zeros(2), "O")),
-    (dl.DTypeError, "^dtype: .*'float64'", lambda: dl.FieldSpec("flaot64", "I")),
     (dl.LayoutError, "^aligned_index: ", lambda: dl.zeros_like(np.zeros(3), aligned_index=(4,))),
-    (dl.LayoutError, "'gtx86'", lambda: dl.from_array([1], backend="gtx68")),
-    (dl.DimsError, "^dims: 2 labels", lambda: dl.zeros((3,), dims=("x", "y"))),
     (TypeError, r"^halo: .*halo=\(1, 1\)$", lambda: dl.zeros((3, 4), ("f4", (2,)), halo=1)),  # type: ignore[arg-type]
     (dl.DimsError, r": axis=\('J', 'I'\)$", lambda: dl.zeros((3, 4)).mean(["J", "I"])),  # type: ignore[arg-type]
     (dl.DimsError, "a tuple of these$", lambda: dl.zeros((3, 4)).sum("Ix")),
@@ -54,7 +46,6 @@ OTHER_CALLS: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (dl.NotAnArrayError, "object", lambda: dl.zeros_like(object())),
     (dl.ExchangeError, "^stream: ", lambda: dl.from_array(np.ones(3), stream=1)),
     (TypeError, "'shape'", lambda: dl.from_array([1], shape=4)),  # type: ignore[call-arg]
-    (TypeError, r"full\(\) .*'halo'", lambda: dl.full(3, 1, halos=(1,))),  # type: ignore[call-arg]
 ]
 
 
@@ -96,13 +87,6 @@ def test_each_error_is_the_builtin_a_user_would_catch(error: type[Exception]) ->
     assert all(issubclass(error, builtin) for builtin in BUILTINS[error])
 
 
-def test_memory_error_leaves_the_process_well() -> None:
-    for _ in range(100):
-        with pytest.raises(MemoryError):
-            dl.empty((1 << 45,))
-    assert dl.ones(3).to_numpy().tolist() == [1.0, 1.0, 1.0]
-
-
 @pytest.mark.parametrize("keyword", ["shape", "layout", "aligned_index", "halo", "origin"])
 def test_sequences_without_end_are_refused(keyword: str) -> None:
     with pytest.raises(dl.LayoutError, match=f"{keyword}: more than 64"):
@@ -116,16 +100,6 @@ def test_bools_are_no_integers(keyword: str, wrong: Any) -> None:
     value = wrong if keyword == "alignment_size" else (wrong,)
     with pytest.raises(TypeError, match=rf"{keyword}: .*{wrong}"):
         dl.zeros(**dict[str, Any]({"shape": (3,), keyword: value}))
-
-
-@pytest.mark.parametrize(
-    ("value", "error"), [(300, OverflowError), ("abc", (ValueError, TypeError)), ([1, 2, 3], ValueError)]
-)
-def test_values_that_do_not_fit_are_named(value: Any, error: Any) -> None:
-    with pytest.raises(error, match="fill_value"):
-        dl.full((2, 2), value, "int8")
-    with pytest.raises(error, match="value"):
-        dl.zeros((2, 2), "int8")[...] = value
 
 
 def test_hints_know_registered_presets(scratch_preset: str) -> None:

@@ -15,27 +15,16 @@ import os, sys, threading, time, random, signal, warnings
 import numpy as np
 import dlfield as dl
 from dlpack_structs import release, take
+from fakes import ProducerWithoutKeywords
+from fakes_interfaces import Hooked
 
 warnings.simplefilter("ignore")
 # 8 MB: some milliseconds without the GIL, in several threads.
 LARGE = np.arange(2.0**20).reshape(64, 128, 128)
 SMALL = np.ones((3, 4))
 
-class Producer:
-    def __dlpack_device__(self):
-        return (1, 0)
-
-    def __dlpack__(self, **keywords):
-        return SMALL.__dlpack__(**keywords)
-
-class Hooked:
-    def acquire(self):
-        pass
-
-    @property
-    def __gt_data_interface__(self):
-        hooks = {"acquire": self.acquire, "release": self.acquire}
-        return {None: lambda: {**SMALL.__array_interface__, **hooks}}
+def hooked():
+    return Hooked(SMALL, [], called=True)
 
 def copy_large():
     field = dl.zeros(LARGE.shape, backend="F")
@@ -57,14 +46,14 @@ def import_and_drop():
     dl.from_array(SMALL)
 
 def call_python():
-    dl.from_dlpack(Producer())
-    dl.from_dlpack(Hooked())
-    dl.describe(Hooked())
+    dl.from_dlpack(ProducerWithoutKeywords(SMALL))
+    dl.from_dlpack(hooked())
+    dl.describe(hooked())
 
 PLAIN = dl.Signature(a=dl.FieldSpec("float64", "IJ"), b=dl.FieldSpec("float64", "IJ", access="w"))
 
 def bind():
-    with PLAIN.bind(a=Hooked(), b=np.zeros((3, 4))) as fields:
+    with PLAIN.bind(a=hooked(), b=np.zeros((3, 4))) as fields:
         fields.a.ptr
 
 def share():
@@ -110,7 +99,7 @@ def after_a_copy():
     copy_large()
 
 def with_objects():
-    kept.extend([dl.ones(9), dl.ones(9).__dlpack__(), dl.from_dlpack(Hooked()), np.asarray(dl.ones(9))])
+    kept.extend([dl.ones(9), dl.ones(9).__dlpack__(), dl.from_dlpack(hooked()), np.asarray(dl.ones(9))])
     kept.append(kept)
 
 ENDINGS = [at_once, after_a_copy, with_objects]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
+from childproc import run_cases
 from dlpack_structs import release, take
 from fakes import FakeTensor, Producer, int_matrix
 
@@ -99,21 +99,26 @@ BACK: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("name", BACK)
-def test_long_chains_of_owners_are_released(name: str) -> None:
-    """Each field may own the one before, and the release of the last one must not overflow the stack."""
-    output = run_python(f"""
-        import numpy as np
-        import dlfield as dl
+def test_long_chains_of_owners_are_released() -> None:
+    """Each field may own the one before, and the release of the last one must not overflow a small stack."""
+    chain = """
+        def work():
+            field = dl.ones(4)
+            for _ in range(5_000):
+                field = {back}
+            sums.append(float(np.asarray(field).sum()))
+            del field
+            sums.append(0)
 
-        field = dl.ones(4)
-        for _ in range(100_000):
-            field = {BACK[name]}
-        assert float(np.asarray(field).sum()) == 4.0
-        del field
-        print("end")
-    """)
-    assert output == "end\n"
+        sums = []
+        threading.stack_size(1 << 18)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert sums == [4.0, 0]
+    """
+    cases = {name: chain.format(back=back) for name, back in BACK.items()}
+    run_cases("import threading\nimport numpy as np\nimport dlfield as dl", cases)
 
 
 @pytest.mark.parametrize("name", ["numpy.asarray", "a view of numpy.asarray", "memoryview"])

@@ -134,18 +134,6 @@ def test_full_index_gives_a_numpy_scalar() -> None:
     assert (field[1, 2, ...].shape, field[1, 2, ...].dims) == ((), ())
 
 
-VALUES: list[Any] = [7, np.float32(2), [9, 8, 7], np.arange(6).reshape(2, 3), np.array([[5], [6]]), True]
-
-
-@pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("preset", ["numpy", "gt:cpu_ifirst", "gtmc"])
-def test_setitem_broadcasts_as_numpy(value: Any, preset: str) -> None:
-    field, expected = dl.zeros((2, 3), backend=preset), np.zeros((2, 3))
-    field[...] = value
-    expected[...] = value
-    assert field.to_numpy().tolist() == expected.tolist()
-
-
 @st.composite
 def cuts(draw: st.DrawFn, count: int) -> slice:
     """A slice of an extent of 20 with `count` elements, any step, in either direction."""
@@ -226,10 +214,8 @@ def test_views_of_readonly_memory() -> None:
 
 
 def test_iteration_and_length() -> None:
-    field = filled((2, 3))
-    assert [row.to_numpy().tolist() for row in field] == [[0, 1, 2], [3, 4, 5]]
     assert list(filled((3,))) == [0, 1, 2]
-    assert len(field) == 2
+    assert len(filled((2, 3))) == 2
 
 
 class Point(NamedTuple):

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -25,10 +25,15 @@ def bound(**keywords: Any) -> Any:
     return dl.Signature(x=spec, **keywords)
 
 
+@dl.kernel
+def slow(inp: Annotated[Any, dl.FieldSpec("f8", "IJ", layout=(0, 1))]) -> None: ...
+
+
 UNPLACED: dict[str, Any] = {"backend": "gt:cpu_ifirst", "dims": ("x", "y")}
 CALLS: dict[str, Callable[[], object]] = {
     "bind": lambda: bound().bind(x=SLOW),
     "bind, copies": lambda: bound(on_mismatch="copy").bind(x=SLOW),
+    "kernel": lambda: slow(SLOW),
     "zeros": lambda: dl.zeros((3, 4), **UNPLACED),
     "from_array": lambda: dl.from_array(SLOW, **UNPLACED),
     "storage": lambda: storage.storage(SLOW, defaults="gtmc", dims=("x", "y")),
