@@ -103,7 +103,7 @@ def test_the_pointer_of_a_storage(cupy: Any) -> None:
 
 
 def test_read_only_memory(cupy: Any) -> None:
-    field = field_on().as_readonly()
+    field: Any = field_on().as_readonly()
     assert dl.preflight(field, "cupy").verdict == "copy"
     for refused in (field.to_cupy, field.to_ndarray, lambda: dl.as_cupy(field, copy=False)):
         with pytest.raises(dl.ExchangeError, match="read-only"):
@@ -111,6 +111,9 @@ def test_read_only_memory(cupy: Any) -> None:
     with copies():
         array = dl.as_cupy(field)
         array[...] = 0
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        field[VALUES > 5] = 0
+    assert field[VALUES > 5].shape == (18,)
     assert on_host(field).tolist() == VALUES.tolist()
     assert cupy.asnumpy(array).tolist() == np.zeros(SHAPE).tolist()
 
@@ -169,14 +172,15 @@ def test_positions(cupy: Any, name: str, key: Any) -> None:
 
 
 # One value for each position: CuPy does not define which of several values an element gets.
-@pytest.mark.parametrize("value", ["number", "host", "cupy", "tensor", "host tensor"])
+@pytest.mark.parametrize("value", ["number", "list", "host", "cupy", "tensor", "host tensor"])
 @pytest.mark.parametrize("name", [name for name in KEYS if name != "array"])
 def test_assignment_to_positions(cupy: Any, name: str, value: str) -> None:
     key, field = KEYS[name], field_on(alignment_size=64)
     new = -np.arange(1.0, VALUES[key].size + 1).reshape(VALUES[key].shape)
     made: dict[str, Callable[[], Any]] = {
         "number": lambda: -3.0,
-        "host": lambda: new,
+        "list": lambda: new.tolist() or 0.0,
+        "host": lambda: np.float32(new),
         "cupy": lambda: cupy.asarray(new),
         "tensor": lambda: dl.from_array(new, device="cuda:0"),
         "host tensor": lambda: dl.from_array(new),
