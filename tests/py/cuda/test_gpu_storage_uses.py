@@ -323,6 +323,7 @@ class Storages(RuleBasedStateMachine):
             view.model.used("device")
             view.model.used("host")
 
+    # Other arithmetic, in each state: test_gpu_pair_arithmetic.py.
     @rule(target=views, view=views, number=NUMBERS, state=STATES)
     def add(self, view: View, number: int, state: int) -> View:
         other = operand(view, number, state)
@@ -332,29 +333,6 @@ class Storages(RuleBasedStateMachine):
         values = view.values + number
         assert (on_host(field.copy()) == values).all()
         return whole(field, values, HOST if side == "host" else DEVICE)
-
-    @rule(view=views, number=NUMBERS, state=STATES)
-    def compute_into(self, view: View, number: int, state: int) -> None:
-        other = operand(view, number, state)
-        with counted(view, other):
-            np.negative(other.field, out=view.field)
-            view.model.written(computed(other), whole=view.values.size == view.model.values.size)
-        view.values[...] = -number
-
-    @rule(view=views, number=NUMBERS, state=STATES)
-    def subtract_in_place(self, view: View, number: int, state: int) -> None:
-        other, field = operand(view, number, state), view.field
-        with counted(view, other):
-            field -= other.field
-            view.model.written(computed(view, other))
-        view.values[...] -= number
-
-    @rule(view=views)
-    def sum(self, view: View) -> None:
-        with counted(view):
-            found = np.sum(view.field, axis=0)
-            assert found.sync_state.state == (DEVICE if "device" in view.model.sides else HOST)
-        assert (on_host(found) == view.values.sum(axis=0)).all()
 
 
 @pytest.mark.hypothesis
