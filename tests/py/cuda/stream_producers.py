@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
 from dlpack_structs import DELETER
 from driver import LEGACY, Driver
-from fakes import FakeTensor
+from fakes import FakeTensor, address_of
 
 SHAPE = (4, 8)
 NBYTES = 4 * 8 * 8
@@ -48,7 +47,7 @@ class Producer:
         self.tensor = FakeTensor(numbers, version=version, device=(CUDA, memory.device))
         self.tensor.managed.dl_tensor.data = memory.address
         self._deleter = DELETER(self._release)
-        self.tensor.managed.deleter = _address(self._deleter)
+        self.tensor.managed.deleter = address_of(self._deleter)
 
     def _release(self, _address: int) -> None:
         self.tensor.deleted += 1
@@ -91,7 +90,3 @@ class Interface:
 
     def __del__(self) -> None:
         self.memory.free()
-
-
-def _address(function: Any) -> int | None:
-    return ctypes.cast(function, ctypes.c_void_p).value

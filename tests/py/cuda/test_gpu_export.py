@@ -1,7 +1,6 @@
 """Exports of device memory: the right memory, and the consumer's work after dlfield's."""
 
 import ctypes
-from collections.abc import Callable
 from ctypes import POINTER, byref, c_int, c_int32, c_void_p
 from typing import Any
 
@@ -202,28 +201,15 @@ def test_data_interface() -> None:
     assert list(dl.zeros(3, device="cuda_host").__gt_data_interface__) == [None]
 
 
-USES: dict[str, Callable[[dl.Tensor], Any]] = {
-    "to_numpy": lambda field: field.to_numpy(),
-    "__array__": np.asarray,
-    "as_numpy": dl.as_numpy,
-}
-
-
-@pytest.mark.parametrize("name", USES)
-def test_the_host_cannot_read_device_memory(name: str) -> None:
-    with pytest.raises(
-        dl.NoSuchBufferError, match=r"device: cuda:0 has no host buffer; copy it with to_device\('cpu'\)"
-    ):
-        USES[name](dl.zeros(3, device="cuda:0"))
-
-
-def test_device_memory_has_no_buffer() -> None:
+def test_the_host_cannot_read_device_memory() -> None:
+    field = dl.zeros(3, device="cuda:0")
+    for read in (dl.Tensor.to_numpy, np.asarray, dl.as_numpy):
+        with pytest.raises(dl.NoSuchBufferError, match=r"^device: cuda:0 has no host buffer; .*to_device\('cpu'\)"):
+            read(field)
     with pytest.raises(BufferError, match="cuda:0; the host can read cpu, cuda_host and cuda_managed only"):
-        memoryview(dl.zeros(3, device="cuda:0"))
-    with pytest.raises(dl.NoSuchBufferError, match=r"cpu has no GPU buffer.*to_device"):
-        dl.zeros(3).to_cupy()
+        memoryview(field)
     with pytest.raises((RuntimeError, BufferError)):
-        np.from_dlpack(dl.zeros(3, device="cuda:0"))
+        np.from_dlpack(field)
 
 
 # The C exchange API

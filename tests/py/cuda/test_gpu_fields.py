@@ -158,6 +158,7 @@ def test_temporaries_on_a_device() -> None:
         signature.bind(x=dl.from_array(values, "float32", device="cuda:0"))
 
 
+# Without describe, from_dlpack and bind, which are in test_gpu_access.py.
 READS: dict[str, Callable[[dl.Tensor], Any]] = {
     "item": lambda field: field[0],
     "to_numpy": lambda field: field.to_numpy()[0],
@@ -167,20 +168,12 @@ READS: dict[str, Callable[[dl.Tensor], Any]] = {
     "dl_device": lambda field: np.from_dlpack(field, device="cpu")[0],
     "as_numpy": lambda field: dl.as_numpy(field)[0],
     "interface": lambda field: ctypes.c_double.from_address(field.__array_interface__["data"][0]).value,
-    "describe": lambda field: ctypes.c_double.from_address(dl.describe(field).ptr).value,
-    "described twice": lambda field: ctypes.c_double.from_address(dl.describe(dl.describe(field)).ptr).value,
     "pickle": lambda field: pickle.loads(pickle.dumps(field))[0],
     "old pickle": lambda field: pickle.loads(pickle.dumps(field, 2))[0],
     "copy": lambda field: field.copy()[0],
     "view": lambda field: field[:3][0],
-    "owned": lambda field: dl.from_dlpack(field)[0],
     "as_torch": lambda field: pytest.importorskip("torch") and float(dl.as_torch(field)[0]),
     "torch": lambda field: float(pytest.importorskip("torch").from_dlpack(field)[0]),
-    "bound": lambda field: (
-        ctypes.c_double.from_address(
-            dl.Signature(f=dl.FieldSpec("float64", "I"), device="cpu").bind(f=field).f.ptr
-        ).value
-    ),
 }
 
 

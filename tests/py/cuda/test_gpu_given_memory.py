@@ -70,25 +70,17 @@ def test_fields_in_memory_of_a_device(driver: Driver, device: str) -> None:
         field = create((3, 5), alignment_size=64, device=device, buffer=block)
         assert (field.ptr, field.strides, str(field.device)) == (block.ptr, (64, 8), device)
         assert field.to_device("cpu").tolist() == [[value] * 5] * 3
+        assert value or driver.read(field.ptr, 192) == bytes(192), "the padding of zeros"
     copied = dl.from_array(np.arange(15.0).reshape(3, 5), device=device, buffer=block)
     assert copied.to_device("cpu").tolist() == np.arange(15.0).reshape(3, 5).tolist()
     # By another cast than that of the device, and one of NumPy alone.
     cast = dl.from_array(dl.from_array(np.arange(4), device=device), "float32", device=device, buffer=block)
     assert cast.to_device("cpu").tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert (np.frombuffer(driver.read(block.ptr + 700, 96), "f4").size, block[90:].to_device("cpu").tolist()) == (
-        24,
-        [7.0] * 10,
-    )
+    assert block[90:].to_device("cpu").tolist() == [7.0] * 10
     with pytest.raises(dl.LayoutError, match="buffer: 800 bytes for a field of 808"):
         dl.zeros((101,), device=device, buffer=block)
     with pytest.raises(dl.DeviceError, match=f"buffer: memory on {device} for a field on cpu.*or device='{device}'"):
         dl.zeros((10,), buffer=block)
-
-
-def test_padding_of_zeros_is_zero(driver: Driver) -> None:
-    block = dl.full((64,), 7.0, device="cuda:0")
-    field = dl.zeros((3, 5), alignment_size=64, device="cuda:0", buffer=block)
-    assert driver.read(field.ptr, 192) == bytes(192)
 
 
 def test_streams_are_those_of_the_memory(driver: Driver) -> None:
@@ -106,9 +98,5 @@ def test_saved_fields_of_a_device(tmp_path: Any) -> None:
     field = dl.ones((6, 5, 4), backend="gt:gpu", halo=(1, 1, 0))
     dl.save_field(tmp_path / "field.dlf", field)
     again = dl.open_field(tmp_path / "field.dlf")
-    assert (str(again.device), again.strides, again.halo, float(again.sum())) == (
-        "cpu",
-        field.strides,
-        field.halo,
-        120.0,
-    )
+    assert (again.device, again.strides, again.halo) == ("cpu", field.strides, field.halo)
+    assert float(again.sum()) == 120.0
