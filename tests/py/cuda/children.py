@@ -1,14 +1,11 @@
 """Other processes that attach memory of this one."""
 
-from pathlib import Path
-
 from childproc import run_python
 from driver import MISUSE
 
 # Such a process prints at its end the misuse that its driver has counted: nothing.
 CHILD = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
 import numpy as np
 import dlfield as dl
 from driver import DRIVER as driver

@@ -1,6 +1,5 @@
 """PyTorch on the test double of the CUDA runtime: what the tests of PyTorch rely on."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -27,22 +26,6 @@ def test_devices(driver: Driver, torch: Any) -> None:
         assert (found.multi_processor_count, found.warp_size, found.pci_bus_id) == (132, 32, device + 1)
         assert found.total_memory == driver.memory_info(device)[1] == torch.cuda.mem_get_info(device)[1]
         assert str(found.uuid).endswith(f"{device:02x}")
-
-
-def test_threads_without_a_context(torch: Any) -> None:
-    """The runtime makes the context of the thread's device current."""
-    found: list[Any] = []
-
-    def work() -> None:
-        found.append(ramp(torch).cpu().tolist())
-        torch.cuda.set_device(1)
-        found.append(str(torch.empty(1, device="cuda").device))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [RAMP, "cuda:1"]
-    assert torch.cuda.current_device() == 0
 
 
 def test_streams_and_events(torch: Any) -> None:

@@ -3,8 +3,8 @@
 import ctypes
 import faulthandler
 import functools
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,13 @@ def gate(driver: Driver) -> Iterator[Gate]:
 
 def tensor_of_another_thread() -> dl.Tensor:
     """A tensor on another thread's per-thread default stream, which has no handle here: only a host wait orders it."""
-    made: list[dl.Tensor] = []
 
-    def make() -> None:
+    def make() -> dl.Tensor:
         with dl.cuda.stream(PER_THREAD):
-            made.append(dl.zeros(10, device="cuda:0"))
+            return dl.zeros(10, device="cuda:0")
 
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    return made.pop()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(make).result()
 
 
 WAITS: dict[str, Callable[[dl.Tensor, dl.Tensor], Any]] = {
