@@ -171,26 +171,6 @@ def test_positions(cupy: Any, name: str, key: Any) -> None:
     assert on_host(field).tolist() == expected.tolist()
 
 
-# One value for each position: CuPy does not define which of several values an element gets.
-@pytest.mark.parametrize("value", ["number", "list", "host", "cupy", "tensor", "host tensor"])
-@pytest.mark.parametrize("name", [name for name in KEYS if name != "array"])
-def test_assignment_to_positions(cupy: Any, name: str, value: str) -> None:
-    key, field = KEYS[name], field_on(alignment_size=64)
-    new = -np.arange(1.0, VALUES[key].size + 1).reshape(VALUES[key].shape)
-    made: dict[str, Callable[[], Any]] = {
-        "number": lambda: -3.0,
-        "list": lambda: new.tolist() or 0.0,
-        "host": lambda: np.float32(new),
-        "cupy": lambda: cupy.asarray(new),
-        "tensor": lambda: dl.from_array(new, device="cuda:0"),
-        "host tensor": lambda: dl.from_array(new),
-    }
-    expected = VALUES.copy()
-    expected[key] = -3.0 if value == "number" else new
-    field[key] = made[value]()
-    assert on_host(field).tolist() == expected.tolist()
-
-
 def test_positions_on_the_device(cupy: Any) -> None:
     field, positions = field_on(), cupy.asarray(np.array([2, 0]))
     with copies():

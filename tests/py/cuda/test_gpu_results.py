@@ -46,19 +46,11 @@ def test_one_element_is_a_number(device: str) -> None:
 def test_only_one_element_is_copied() -> None:
     a = field()
     with copies():
-        for convert in (float, int, bool, complex):
-            error = ValueError if convert is bool else TypeError
-            with pytest.raises(error) as found:
+        for convert in (float, bool, dl.Tensor.item, "{:.2f}".format):
+            with pytest.raises((TypeError, ValueError)):
                 convert(a)
-            with pytest.raises(error) as expected:
-                convert(VALUES)
-            assert str(found.value) == str(expected.value)
-        with pytest.raises(ValueError, match="size 1"):
-            a.item()
         with pytest.raises(IndexError):
             a.item(24)
-        with pytest.raises(TypeError, match="allowed is a tensor without dimensions"):
-            f"{a:.2f}"
     with copies(to_host=1):
         assert a.item(7) == 7.0
 
