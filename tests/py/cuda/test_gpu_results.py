@@ -207,15 +207,6 @@ def test_as_numpy_copies_from_a_device(device: str) -> None:
     assert dl.as_numpy(exposing(field()), copy=True).tolist() == VALUES.tolist()
 
 
-def test_as_numpy_copies_a_storage_that_was_modified_on_its_device() -> None:
-    pair = storage.storage(VALUES, device="gpu")
-    pair[...] = dl.full((2, 3, 4), 2.0, device="cuda:0")
-    found = dl.as_numpy(pair, copy=True)
-    found[...] = 0
-    assert on_host(pair).tolist() == np.full((2, 3, 4), 2.0).tolist()
-    del pair
-
-
 @pytest.mark.usefixtures("no_cupy")
 def test_flags_and_absent_methods_on_a_device() -> None:
     a: Any = field(alignment_size=64)

@@ -78,8 +78,8 @@ def counted(*views: View) -> Iterator[None]:
 class Use(NamedTuple):
     """A use of one buffer of a storage, which makes or marks no copy of the other.
 
-    It reads the values, exports memory that may be written, marks the buffer as written although it gets a copy, or
-    assigns a number to the elements of a key.
+    It reads or copies the values, exports memory that may be written, marks the buffer as written although it gets a
+    copy, or assigns a number to the elements of a key.
     """
 
     side: str
@@ -146,20 +146,20 @@ USES = {
     "from_dlpack on the device": Use(
         "device", "exports", lambda field, _: dl.from_dlpack(field, device="cuda:0", copy=False)
     ),
-    "from_dlpack copied": Use("host", "reads", lambda field, _: dl.from_dlpack(field, copy=True)),
+    "from_dlpack copied": Use("host", "copies", lambda field, _: dl.from_dlpack(field, copy=True)),
     "from_dlpack copied on the device": Use(
-        "device", "reads", lambda field, _: dl.from_dlpack(field, device="gpu", copy=True)
+        "device", "copies", lambda field, _: dl.from_dlpack(field, device="gpu", copy=True)
     ),
     "to_numpy": Use("host", "exports", lambda field, _: field.to_numpy()),
     "to_cupy": Use("device", "exports", lambda field, _: dl.from_dlpack(field.to_cupy())),
     "as_numpy": Use("host", "exports", lambda field, _: dl.as_numpy(field)),
-    "as_numpy copied": Use("host", "reads", lambda field, _: dl.as_numpy(field, copy=True)),
-    "__array__ copied": Use("host", "reads", lambda field, _: on_host(field)),
+    "as_numpy copied": Use("host", "copies", lambda field, _: dl.as_numpy(field, copy=True)),
+    "__array__ copied": Use("host", "copies", lambda field, _: on_host(field)),
     "np.asarray": Use("host", "exports", lambda field, _: np.asarray(field)),
     # NumPy reads the array interface before it copies, and the storage cannot tell that it will only copy.
     "np.array": Use("host", "marks", lambda field, _: np.array(field)),
     "np.from_dlpack": Use("host", "exports", lambda field, _: np.from_dlpack(field, device="cpu")),
-    "np.from_dlpack copied": Use("host", "reads", lambda field, _: np.from_dlpack(field, device="cpu", copy=True)),
+    "np.from_dlpack copied": Use("host", "copies", lambda field, _: np.from_dlpack(field, device="cpu", copy=True)),
     "memoryview": Use("host", "exports", lambda field, _: np.asarray(field.data)),
     "array interface": Use("host", "exports", through("__array_interface__")),
     "CUDA array interface": Use("device", "exports", through("__cuda_array_interface__")),
@@ -167,7 +167,7 @@ USES = {
     "DLPack": Use("device", "exports", consumed()),
     "DLPack on the device": Use("device", "exports", consumed(dl_device=(2, 0))),
     "DLPack on the host": Use("host", "exports", consumed(dl_device=(1, 0), copy=False)),
-    "DLPack copied": Use("device", "reads", consumed(copy=True)),
+    "DLPack copied": Use("device", "copies", consumed(copy=True)),
     "from_array": Use("host", "reads", lambda field, _: dl.from_array(field, device="cpu")),
     "from_array on the device": Use("device", "reads", lambda field, _: dl.from_array(field, device="cuda:0")),
     "assigned on the host": Use("host", "reads", lambda field, _: assigned(field, "cpu")),
@@ -205,7 +205,7 @@ def apply(use: Use, view: View, number: float) -> None:
         return
     with counted(view):
         found = use.run(field, number)
-        if use.kind == "reads":
+        if use.kind in ("reads", "copies"):
             model.used(use.side)
         else:
             model.written(use.side, whole=use.kind == "assigns" and values[use.key].size == model.values.size)
@@ -213,8 +213,9 @@ def apply(use: Use, view: View, number: float) -> None:
         values[use.key] = number
         return
     assert (np.array(dl.from_array(found, device="cpu")) == values).all()
-    if use.kind == "exports":
+    if use.kind in ("exports", "copies"):
         (dl.from_dlpack(found) if isinstance(found, dl.Descriptor) else found)[...] = number
+    if use.kind == "exports":
         values[...] = number
 
 
