@@ -12,7 +12,7 @@ from fakes import FakeTensor, address_of
 
 SHAPE = (4, 8)
 NBYTES = 4 * 8 * 8
-CUDA, PINNED, MANAGED = 2, 3, 13
+CUDA = 2
 
 
 class Memory:
@@ -90,3 +90,17 @@ class Interface:
 
     def __del__(self) -> None:
         self.memory.free()
+
+
+class Exporter:
+    """An object with the DLPack protocol of a tensor, which is not asked for a copy of memory that a device reaches."""
+
+    def __init__(self, field: Any) -> None:
+        self.field = field
+
+    def __dlpack__(self, **keywords: Any) -> object:
+        assert "dl_device" not in keywords
+        return self.field.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.field.__dlpack_device__()

@@ -1,6 +1,7 @@
 """Fields in device, pinned and managed memory: allocated in stream order, or in memory that other code allocated."""
 
 import gc
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import dlfield as dl
 from driver import IS_FAKE, PER_THREAD, Driver
+from fakes_interfaces import Exposing
 
 DEVICES = ("cuda:0", "cuda_host", "cuda_managed")
 MAKERS: dict[str, Callable[..., dl.Tensor]] = {
@@ -26,9 +28,9 @@ double_only = pytest.mark.skipif(not IS_FAKE, reason="only the double fails on d
 @pytest.mark.parametrize("name", MAKERS)
 def test_contents(driver: Driver, name: str, device: str) -> None:
     field = MAKERS[name]((5, 7), "float32", alignment_size=64, device=device)
-    assert (field.device, field.strides, field.alignment() >= 256) == (device, (64, 4), True)
+    assert (str(field.device), field.strides, field.alignment() >= 256) == (device, (64, 4), True)
     block = field[1:, 2].block
-    assert (block.ptr, block.shape, block.device) == (field.ptr, (5 * 16,), device)
+    assert (block.ptr, block.shape, str(block.device)) == (field.ptr, (5 * 16,), device)
     if name in VALUES:
         held = np.frombuffer(driver.read(block.ptr, block.nbytes), "f4").reshape(5, 16)[:, :7]
         assert (held == VALUES[name]).all()
@@ -48,17 +50,6 @@ def test_contents_in_the_order_of_the_stream(driver: Driver, name: str) -> None:
         held = np.frombuffer(driver.read(again.ptr, 512, stream), "f8")
         assert (held == VALUES[name]).all()
         del again
-
-
-@pytest.mark.misuse("races")
-@double_only
-def test_the_double_sees_a_missing_wait(driver: Driver) -> None:
-    """The test double reports the races that the other tests rule out."""
-    with driver.stream() as one, driver.stream() as other:
-        field = dl.zeros(64, device="cuda:0", stream=one)
-        driver.fill(field.ptr, 1, 512, other)
-        driver.synchronize(other)
-        del field
 
 
 @pytest.mark.parametrize(
@@ -100,11 +91,14 @@ def test_more_memory_than_there_is(maker: Callable[..., dl.Tensor], device: str)
 @double_only
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_failed_allocation_leaks_nothing(driver: Driver, device: str) -> None:
-    driver.fail_allocations(0)
-    with pytest.raises(MemoryError, match=device):
-        dl.zeros(3, device=device)
-    driver.fail_allocations(-1)
-    assert dl.zeros(3, device=device).shape == (3,)
+    field = dl.zeros(3, device=device)
+    makers: list[Callable[[], dl.Tensor]] = [lambda: dl.zeros(3, device=device), field.copy]
+    for make in makers:
+        driver.fail_allocations(0)
+        with pytest.raises(MemoryError, match=device):
+            make()
+        driver.fail_allocations(-1)
+        assert make().shape == (3,)
 
 
 @double_only
@@ -166,21 +160,13 @@ def test_per_thread_stream(driver: Driver) -> None:
 # Memory that other code has allocated: by its address, and as room for new fields.
 
 
-class Owner:
-    """An owner that notes when it goes."""
-
-    def __init__(self, log: list[str], keeps: Any) -> None:
-        self.log, self.keeps = log, keeps
-
-    def __del__(self) -> None:
-        self.log.append("released")
-
-
 @pytest.mark.parametrize("device", DEVICES)
 def test_memory_by_its_address(driver: Driver, device: str) -> None:
-    block, log = dl.full((100,), 3.0, device=device), list[str]()
-    field = dl.from_pointer(block.ptr + 80, (5, 4), "float64", device=device, dims="JI", owner=Owner(log, block))
-    del block
+    block = dl.full((100,), 3.0, device=device)
+    owner = Exposing(kept=block)
+    seen = weakref.ref(owner)
+    field = dl.from_pointer(block.ptr + 80, (5, 4), "float64", device=device, dims="JI", owner=owner)
+    del block, owner
     assert (str(field.device), field.dims, field.strides) == (device, ("J", "I"), (32, 8))
     assert field.to_device("cpu").tolist() == [[3.0] * 4] * 5
     field[...] = 5.0
@@ -188,10 +174,10 @@ def test_memory_by_its_address(driver: Driver, device: str) -> None:
     view = field[1:]
     del field
     gc.collect()
-    assert log == []
+    assert seen() is not None
     del view
     gc.collect()
-    assert log == ["released"]
+    assert seen() is None
 
 
 def test_the_driver_checks_the_address() -> None:
@@ -252,5 +238,5 @@ def test_saved_fields_of_a_device(tmp_path: Any) -> None:
     field = dl.ones((6, 5, 4), backend="gt:gpu", halo=(1, 1, 0))
     dl.save_field(tmp_path / "field.dlf", field)
     again = dl.open_field(tmp_path / "field.dlf")
-    assert (again.device, again.strides, again.halo) == ("cpu", field.strides, field.halo)
+    assert (str(again.device), again.strides, again.halo) == ("cpu", field.strides, field.halo)
     assert float(again.sum()) == 120.0

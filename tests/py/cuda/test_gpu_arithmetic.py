@@ -183,21 +183,6 @@ def to_out(a: Any, b: Any, out: Any) -> Any:
     return out
 
 
-def to_out_that_overlaps(a: Any) -> Any:
-    np.add(a[1:], a[:-1], out=a[1:])
-    return a
-
-
-def to_out_that_is_cast(a: Any, out: Any) -> Any:
-    np.add(a, 1, out=out, casting="same_kind")
-    return out
-
-
-def masked(a: Any, rows: Any, out: Any) -> Any:
-    np.add(a, 1, out=out, where=rows > 1)
-    return out
-
-
 def two_results(a: Any, whole: Any) -> Any:
     fraction, found = np.modf(a / 2, out=(None, whole))
     assert found is whole
@@ -210,11 +195,6 @@ def reduced(a: Any, out: Any) -> Any:
     return out
 
 
-def reduced_and_repeated(a: Any, out: Any) -> Any:
-    assert np.sum(a, axis=1, out=out) is out
-    return out
-
-
 def assigned_by_label(target: Any, rows: Any, turned: Any) -> Any:
     target[...] = rows
     target[1:] = turned[:, :, 1:]
@@ -222,21 +202,21 @@ def assigned_by_label(target: Any, rows: Any, turned: Any) -> Any:
 
 
 # What is done, and the fields that it is done with.
-OUTPUTS: list[tuple[Callable[..., Any], *tuple[dict[str, Any], ...]]] = [
-    (in_place, {"alignment_size": 64}, {"dims": "J"}),
-    (to_out, {"dims": "I"}, {"dims": "J"}, {"dims": "KJI", "alignment_size": 64}),
-    (to_out_that_overlaps, {"dims": "IK"}),
-    (to_out_that_is_cast, {}, {"dtype": "float32"}),
-    (masked, {}, {"dims": "I"}, {}),
-    (two_results, {}, {}),
-    (reduced, {}, {"dims": "IK"}),
-    (reduced_and_repeated, {}, {"dims": "0IK"}),
-    (assigned_by_label, {"alignment_size": 64}, {"dims": "J"}, {"dims": "KJI"}),
-]
+OUTPUTS: dict[str, tuple[Callable[..., Any], *tuple[dict[str, Any], ...]]] = {
+    "in place": (in_place, {"alignment_size": 64}, {"dims": "J"}),
+    "out": (to_out, {"dims": "I"}, {"dims": "J"}, {"dims": "KJI", "alignment_size": 64}),
+    "out that overlaps": (lambda a: np.add(a[1:], a[:-1], out=a[1:]), {"dims": "IK"}),
+    "cast": (lambda a, out: np.add(a, 1, out=out, casting="same_kind"), {}, {"dtype": "float32"}),
+    "masked": (lambda a, rows, out: np.add(a, 1, out=out, where=rows > 1), {}, {"dims": "I"}, {}),
+    "two results": (two_results, {}, {}),
+    "reduced": (reduced, {}, {"dims": "IK"}),
+    "reduced and repeated": (lambda a, out: np.sum(a, axis=1, out=out), {}, {"dims": "0IK"}),
+    "assigned by label": (assigned_by_label, {"alignment_size": 64}, {"dims": "J"}, {"dims": "KJI"}),
+}
 
 
 @pytest.mark.parametrize("number", [0, -1], ids=["first device", "last device"])
-@pytest.mark.parametrize("work", OUTPUTS, ids=lambda work: work[0].__name__)
+@pytest.mark.parametrize("work", OUTPUTS.values(), ids=OUTPUTS)
 def test_outputs_equal_the_hosts(driver: Driver, work: Any, number: int) -> None:
     function, *fields = work
     device = f"cuda:{number % driver.device_count}"

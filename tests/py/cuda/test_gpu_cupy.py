@@ -171,14 +171,6 @@ def test_positions(cupy: Any, name: str, key: Any) -> None:
     assert on_host(field).tolist() == expected.tolist()
 
 
-def test_positions_on_the_device(cupy: Any) -> None:
-    field, positions = field_on(), cupy.asarray(np.array([2, 0]))
-    with copies():
-        found = field[positions]
-        field[positions] = found * 2
-    assert on_host(field)[[2, 0]].tolist() == (VALUES[[2, 0]] * 2).tolist()
-
-
 @pytest.mark.usefixtures("cupy")
 def test_a_storage_is_only_read_where_it_is_assigned_to_positions() -> None:
     field, values = field_on(), storage.storage(-VALUES[:2], device="gpu")
@@ -191,12 +183,14 @@ def test_a_storage_is_only_read_where_it_is_assigned_to_positions() -> None:
     assert on_host(field)[[1, 3]].tolist() == (-VALUES[:2]).tolist()
 
 
-def test_assignment_of_a_cupy_array(cupy: Any) -> None:
+def test_cupys_arrays_are_positions_and_values(cupy: Any) -> None:
     field, source = dl.zeros(SHAPE, alignment_size=64, device="cuda:0"), cupy.asarray(VALUES)
+    positions = cupy.asarray(np.array([2, 0]))
     with copies():
         field[...] = source
         field[1:3, 2] = source[:2, 0]
-    assert on_host(field)[:, 2].tolist() == [2, 0, 6, 20]
+        field[positions] = field[positions] * 2
+    assert on_host(field)[:, 2].tolist() == [4, 0, 12, 20]
 
 
 @contextmanager

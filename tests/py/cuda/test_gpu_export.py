@@ -1,7 +1,7 @@
 """Exports of device memory: the right memory, and the consumer's work after dlfield's."""
 
 import ctypes
-from ctypes import POINTER, byref, c_int, c_int32, c_void_p
+from ctypes import byref, c_void_p
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,12 @@ from dlpack_structs import (
     DLDevice,
     DLManagedTensorVersioned,
     DLTensor,
-    ExchangeAPI,
     capsule_name,
     capsule_pointer,
     release,
 )
 from driver import IS_FAKE, LEGACY, PER_THREAD, Driver
-from exchange_api import borrow, export
+from exchange_api import ALLOCATE, SET_ERROR, WORK_STREAM, api, borrow, export
 
 CPU, CUDA, PINNED, MANAGED = (1, 0), (2, 0), (3, 0), (13, 0)
 PAIRS = {"cuda:0": CUDA, "cuda_host": PINNED, "cuda_managed": MANAGED}
@@ -214,15 +213,6 @@ def test_the_host_cannot_read_device_memory() -> None:
 
 # The C exchange API
 
-WORK_STREAM = ctypes.PYFUNCTYPE(c_int, c_int32, c_int32, POINTER(c_void_p))
-SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char_p, ctypes.c_char_p)
-ALLOCATE = ctypes.CFUNCTYPE(c_int, POINTER(DLTensor), POINTER(c_void_p), c_void_p, SET_ERROR)
-DELETE = ctypes.CFUNCTYPE(None, c_void_p)
-
-
-def api() -> ExchangeAPI:
-    return ExchangeAPI.from_address(capsule_pointer(dl.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
-
 
 def work_stream(kind: int, number: int) -> int | None:
     out = c_void_p(77)
@@ -258,7 +248,7 @@ def test_allocator(driver: Driver) -> None:
             managed = DLManagedTensorVersioned.from_address(out.value or 0)
             assert managed.dl_tensor.device.device_type == kind
             driver.fill(managed.dl_tensor.data or 0, 1, 96, ours)
-            DELETE(managed.deleter or 0)(out)
+            release(managed)
     prototype.device = DLDevice(2, 99)
     assert ALLOCATE(api().managed_tensor_allocator)(byref(prototype), byref(out), None, report) == -1
     assert messages[0][0] == b"RuntimeError"

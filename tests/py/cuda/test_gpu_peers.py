@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from driver import LEGACY, Driver
+from driver import Driver
 from stream_producers import NBYTES, SHAPE
 
 # Fields that each library gets.
@@ -213,24 +213,18 @@ def test_numba_on_our_stream(numba: Any, driver: Driver) -> None:
 
 @in_a_thread
 def test_tvm_ffi(tvm_ffi: Any) -> None:
+    values = np.arange(32.0).reshape(SHAPE)
     for device in ("cuda:0", "cuda_host"):
         for alignment in (None, 64):
-            field = dl.from_array(np.arange(32.0).reshape(SHAPE), device=device, alignment_size=alignment)
+            field = dl.from_array(values, device=device, alignment_size=alignment)
+            expected = field.ptr, field.device, field.strides
             tensor = tvm_ffi.from_dlpack(field)
+            # The tensor keeps our memory, and what is read from the tensor keeps it too.
+            del field
             assert tuple(tensor.shape) == SHAPE
-            for read in (dl.describe, dl.from_dlpack):
-                back = read(tensor)
-                assert (back.ptr, str(back.device), back.strides) == (field.ptr, device, field.strides)
-                del back
-            del field, tensor
-
-
-@in_a_thread
-def test_tvm_ffi_keeps_our_memory(tvm_ffi: Any, driver: Driver) -> None:
-    field = dl.full(SHAPE, 2.5, device="cuda:0")
-    tensor = tvm_ffi.from_dlpack(field)
-    del field
-    back = dl.from_dlpack(tensor)
-    del tensor
-    assert (np.asarray(back.to_device("cpu")) == 2.5).all()
-    driver.fill(back.ptr, 1, NBYTES, LEGACY)
+            seen, back = dl.describe(tensor), dl.from_dlpack(tensor)
+            for read in (seen, back):
+                assert (read.ptr, read.device, read.strides) == expected
+            del tensor, seen, read
+            assert (np.asarray(back.to_device("cpu")) == values).all()
+            del back

@@ -294,7 +294,8 @@ def test_many_leave_nothing_behind(driver: Driver) -> None:
     assert driver.report().get("used") == used
 
 
-# Memory that lies about itself: whoever attaches it gets an error, and keeps nothing; see test_shared_memory_forged.py too.
+# Memory that lies about itself: whoever attaches it gets an error, and keeps nothing.
+# What is no matter of the device is in test_shared_memory_forged.py.
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no such device": ({"uuid": "00" * 16}, "DeviceError: name: .*UUID 0{32}, which this process does not see"),

@@ -14,7 +14,7 @@ import dlfield as dl
 from dlfield import storage
 from driver import PER_THREAD, Driver
 from gates import Gate
-from stream_producers import Forgetful, Memory
+from stream_producers import Exporter, Forgetful, Memory
 
 
 @pytest.fixture
@@ -99,15 +99,20 @@ WRAPPERS: dict[str, Callable[[dl.Tensor], Any]] = {
     "owned view of NumPy": lambda tensor: dl.from_dlpack(np.asarray(tensor)),
     "DataArray": data_array,
     "Descriptor": dl.describe,
+    "DLPack": Exporter,
     "Descriptor of a DataArray": lambda tensor: dl.describe(data_array(tensor)),
     "pair": pair,
     "DataArray of a pair": lambda tensor: data_array(pair(tensor)),
 }
 
 
+def numbers_at(address: int) -> list[float]:
+    return list((ctypes.c_double * 10).from_address(address))
+
+
 def bound(field: Any) -> list[float]:
     with dl.Signature(field=dl.FieldSpec("float64", "I"), device="cpu").bind(field=field) as fields:
-        return list((ctypes.c_double * 10).from_address(fields.field.ptr))
+        return numbers_at(fields.field.ptr)
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -115,8 +120,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda field: extension().sum(field) == 10,
     "add_scaled": lambda field: extension().add_scaled(1.0, dl.zeros(10), field) is None,
     "bind": lambda field: bound(field) == [1.0] * 10,
+    "describe for the host": lambda field: numbers_at(dl.describe(field, device="cpu").ptr) == [1.0] * 10,
     "as_numpy": lambda field: (dl.as_numpy(field) == 1).all(),
     "from_dlpack": lambda field: (np.asarray(dl.from_dlpack(field)) == 1).all(),
+    "from_dlpack for the host": lambda field: (np.asarray(dl.from_dlpack(field, device="cpu")) == 1).all(),
 }
 
 
