@@ -5,8 +5,6 @@ import mmap
 import multiprocessing
 import os
 import pickle
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +15,8 @@ import dlfield as dl
 import oracle
 import shared_fields
 from catalog import CODES, CPU_PRESETS, dtype_named
-from childproc import line, run_python, started
-from shared_fields import KEPT, check_pools, no_files_left_open
+from childproc import run_python
+from shared_fields import KEPT, check_killed_processes, check_pools, ended, no_files_left_open
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
@@ -160,42 +158,8 @@ def test_ordinary_pickles_of_shared_tensors_are_copies() -> None:
     assert np.float64(12345.0).tobytes() not in pickle.dumps(came, 5)
 
 
-CREATOR = """
-    import dlfield as dl, sys, time
-    field = dl.full((100, 100), 3.0).share()
-    print(dl.shared_name(field), flush=True)
-    sys.stdin.readline()
-"""
-
-ATTACHER = """
-    import dlfield as dl, sys
-    field = dl.attach(sys.argv[1])
-    print(float(field.to_numpy().sum()), flush=True)
-    sys.stdin.readline()
-    print(float(field.to_numpy().sum()), flush=True)
-"""
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """End a process, which must not have warned of anything."""
-    process.kill()
-    _, error = process.communicate(timeout=60)
-    assert (process.returncode, error) == (-signal.SIGKILL, "")
-
-
 def test_killed_processes_leave_nothing_and_no_warning() -> None:
-    creator = started(CREATOR)
-    name = line(creator)
-    killed, attacher = started(ATTACHER, name), started(ATTACHER, name)
-    assert line(killed) == line(attacher) == "30000.0"
-    kill(killed)
-    assert float(dl.attach(name).to_numpy().sum()) == 30000.0
-    kill(creator)
-    # The memory stays with those who have it, but nobody else finds it.
-    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
-        dl.attach(name)
-    output, error = attacher.communicate("\n", timeout=60)
-    assert (output.strip(), error, attacher.returncode) == ("30000.0", "", 0)
+    ended(check_killed_processes("cpu"))
 
 
 def test_the_end_of_a_fork_leaves_the_memory_to_its_parent() -> None:

@@ -58,29 +58,14 @@ class ndarray:  # noqa: N801, what CuPy calls it
         interface = {"version": 3, "shape": tuple(shape), "typestr": self.dtype.str, "strides": tuple(strides)}
         self.place = np.asarray(Exposing(__array_interface__={**interface, "data": (memptr.ptr, False)}))
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.place.shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.place.strides
-
-    @property
-    def ndim(self) -> int:
-        return self.place.ndim
-
-    @property
-    def size(self) -> int:
-        return self.place.size
+    shape = property(lambda self: self.place.shape)
+    strides = property(lambda self: self.place.strides)
+    size = property(lambda self: self.place.size)
+    T = property(lambda self: self.transpose())
 
     @property
     def device(self) -> Device:
         return Device(self.data.device_id)
-
-    @property
-    def T(self) -> Self:
-        return self.transpose()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -104,19 +89,6 @@ class ndarray:  # noqa: N801, what CuPy calls it
 
     def __array__(self, *_arguments: Any, **_keywords: Any) -> Host:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        outputs = keywords.get("out", ())
-        if outputs:
-            if len(outputs) != 1:
-                raise ValueError("The 'out' parameter must have exactly one array value")
-            keywords["out"] = outputs[0]
-        found = UFUNCS.get(ufunc.__name__)
-        known = (ndarray, np.ndarray, np.generic, bool, int, float, complex)
-        fits = all(isinstance(x, known) or hasattr(x, "__cuda_array_interface__") for x in (*inputs, *outputs))
-        if found is None or not fits or method not in ("__call__", "reduce"):
-            return NotImplemented
-        return (found if method == "__call__" else found.reduce)(*inputs, **keywords)
 
     def __getitem__(self, key: Any) -> Self | ndarray:
         keys = key if isinstance(key, tuple) else (key,)
@@ -263,45 +235,26 @@ class ufunc:  # noqa: N801, what CuPy calls it
             )
         return found if self.nout > 1 else found[0]
 
-    def reduce(
-        self, array: ndarray, axis: Any = 0, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
-    ) -> ndarray:
-        if self.function not in (np.add, np.multiply):
-            raise NotImplementedError(f"`{self.__name__}.reduce` is not supported yet")
-        return _reduced(self.function, array, axis, out, keepdims, dtype=dtype)
 
-
-def _reduced(function: np.ufunc, a: Any, axis: Any, out: ndarray | None, keepdims: bool, **keywords: Any) -> ndarray:
-    array = _argument(a)
-    if not isinstance(array, ndarray):
-        raise TypeError(f"Argument 'a' has incorrect type (expected cupy.ndarray, got {type(a)})")
-    with reading([array.place]) as (values,):
-        return _stored(np.asarray(function.reduce(values, axis, keepdims=keepdims, **keywords)), out, "unsafe", [])
-
-
-def _summing(function: np.ufunc) -> Callable[..., ndarray]:
+def _reduction(function: np.ufunc, *, has_dtype: bool = False) -> Callable[..., ndarray]:
     def reduction(
-        a: Any, axis: Any = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+        a: ndarray, axis: Any = None, out: ndarray | None = None, keepdims: bool = False, **dtype: Any
     ) -> ndarray:
-        return _reduced(function, a, axis, out, keepdims, dtype=dtype)
-
-    return reduction
-
-
-def _choosing(function: np.ufunc) -> Callable[..., ndarray]:
-    def reduction(a: Any, axis: Any = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-        return _reduced(function, a, axis, out, keepdims)
+        assert not dtype or has_dtype, "CuPy's function has no such argument"
+        with reading([_argument(a).place]) as (values,):
+            found = np.asarray(function.reduce(values, axis, keepdims=keepdims, **dtype))
+            return _stored(found, out, "unsafe", [])
 
     return reduction
 
 
 REDUCTIONS = {
-    "sum": _summing(np.add),
-    "prod": _summing(np.multiply),
-    "all": _choosing(np.logical_and),
-    "any": _choosing(np.logical_or),
-    "max": _choosing(np.maximum),
-    "min": _choosing(np.minimum),
+    "sum": _reduction(np.add, has_dtype=True),
+    "prod": _reduction(np.multiply, has_dtype=True),
+    "all": _reduction(np.logical_and),
+    "any": _reduction(np.logical_or),
+    "max": _reduction(np.maximum),
+    "min": _reduction(np.minimum),
 }
 # Generalized ufuncs, which have a signature, are left out.
 _FOUND = [found for found in vars(np).values() if isinstance(found, np.ufunc) and found.signature is None]

@@ -59,9 +59,6 @@ class ExternalStream:
     def __exit__(self, *_error: object) -> None:
         self._currents()[Device.current()] = self._previous.pop()
 
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.ptr
-
     def synchronize(self) -> None:
         driver().synchronize(self.ptr, self.device_id)
 

@@ -6,10 +6,13 @@ They never share a process with the other tests: a process loads one driver, and
 import gc
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+import cupy_double
 import dlfield as dl
 from driver import DRIVER, IS_FAKE, MISUSE, Driver
 
@@ -90,3 +93,45 @@ def check_driver_use(request: pytest.FixtureRequest, driver: Driver) -> Iterator
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}, "something was lost"
     wrong = {name for name in MISUSE if after[name]}
     assert wrong == expected, after["messages"]
+
+
+@pytest.fixture(scope="session")
+def torch_with_its_streams() -> Any:
+    """PyTorch, after it has created the streams and events that it never destroys."""
+    torch = pytest.importorskip("torch")
+    if not torch.backends.cuda.is_built():
+        pytest.skip("PyTorch was built without CUDA")
+    assert DRIVER is not None
+    with DRIVER.on(0):
+        for device in range(DRIVER.device_count):
+            with torch.cuda.device(device):
+                tensor = torch.empty(1, device="cuda")
+                for priority in (0, -1):
+                    tensor.record_stream(torch.cuda.Stream(priority=priority))
+                copies = [tensor.to(f"cuda:{other}") for other in range(DRIVER.device_count)]
+                torch.cuda.synchronize()
+                del tensor, copies
+        torch.cuda.empty_cache()
+    return torch
+
+
+@pytest.fixture
+def torch(torch_with_its_streams: Any, driver: Driver) -> Iterator[Any]:
+    """PyTorch in the first device's context, which it would leave current; its cache is emptied afterwards."""
+    with driver.on(0):
+        yield torch_with_its_streams
+        torch_with_its_streams.cuda.empty_cache()
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch, driver: Driver, fresh_answers: None) -> Iterator[Any]:  # noqa: ARG001
+    """CuPy in the first device's context, which it would leave current; `cupy_double` on the test double."""
+    if IS_FAKE:
+        monkeypatch.setitem(sys.modules, "cupy", cupy_double)
+        yield cupy_double
+        return
+    module = pytest.importorskip("cupy")
+    with driver.on(0):
+        yield module
+        gc.collect()
+        module.get_default_memory_pool().free_all_blocks()

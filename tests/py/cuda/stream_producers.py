@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
 from dlpack_structs import DELETER
 from driver import LEGACY, Driver
-from fakes import FakeTensor
+from fakes import FakeTensor, address_of
 
 SHAPE = (4, 8)
 NBYTES = 4 * 8 * 8
-CUDA, PINNED, MANAGED = 2, 3, 13
+CUDA = 2
 
 
 class Memory:
@@ -48,7 +47,7 @@ class Producer:
         self.tensor = FakeTensor(numbers, version=version, device=(CUDA, memory.device))
         self.tensor.managed.dl_tensor.data = memory.address
         self._deleter = DELETER(self._release)
-        self.tensor.managed.deleter = _address(self._deleter)
+        self.tensor.managed.deleter = address_of(self._deleter)
 
     def _release(self, _address: int) -> None:
         self.tensor.deleted += 1
@@ -93,5 +92,15 @@ class Interface:
         self.memory.free()
 
 
-def _address(function: Any) -> int | None:
-    return ctypes.cast(function, ctypes.c_void_p).value
+class Exporter:
+    """An object with the DLPack protocol of a tensor, which is not asked for a copy of memory that a device reaches."""
+
+    def __init__(self, field: Any) -> None:
+        self.field = field
+
+    def __dlpack__(self, **keywords: Any) -> object:
+        assert "dl_device" not in keywords
+        return self.field.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.field.__dlpack_device__()

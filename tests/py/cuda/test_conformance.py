@@ -73,6 +73,10 @@ def number(dtype: Any, device: str) -> dl.Tensor:
     return dl.full((), 1, dtype, device=device)
 
 
+def two_rows(dtype: Any, device: str) -> dl.Tensor:
+    return dl.ones((2, 4), dtype, dims="KI", device=device)
+
+
 def readonly(t: Any) -> Any:
     """A view that rejects writes."""
     if isinstance(t, dl.Tensor):
@@ -157,7 +161,8 @@ TABLE = [
         KINDS,
         cupy=("cuda:0",),
     ),
-    Row("t[mask] = {}", lambda t, value: put(t, MASK, value), (1, [1] * 5), cupy=("cuda:0",)),
+    Row("t[positions] = ones on {}", lambda t, at: put(t, [0, 2], two_rows(t.dtype, at)), PLACES, cupy=("cuda:0",)),
+    Row("t[mask] = {}", lambda t, value: put(t, MASK, value), (1, [1, 0, 1], [1] * 5), cupy=("cuda:0",)),
     Row("t[{!r}]", lambda t, key: t[key], ([0, 2], MASK, None), cupy=("cuda:0",)),
     Row("flatten({})", lambda t, order: t.flatten(order), "CF", cupy=("cuda:0",)),
     Row("ravel({})", lambda t, order: t.ravel(order), "CF", cupy=("cuda:0",)),

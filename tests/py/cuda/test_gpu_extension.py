@@ -1,7 +1,6 @@
 """The example extension: `cudarc` slices become tensors, and device arrays are accepted as arguments."""
 
-import threading
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,11 +14,9 @@ rx = pytest.importorskip("rust_extension")
 
 def on_device(numbers: list[float]) -> dl.Tensor:
     """Run in a thread of its own, because `cudarc` leaves its context current."""
-    made: list[dl.Tensor] = []
-    thread = threading.Thread(target=lambda: made.append(rx.on_device(np.array(numbers))))
-    thread.start()
-    thread.join()
-    return made.pop()
+    with ThreadPoolExecutor(1) as pool:
+        made: dl.Tensor = pool.submit(rx.on_device, np.array(numbers)).result()
+    return made
 
 
 def test_a_slice_becomes_a_tensor() -> None:
@@ -80,12 +77,10 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
 
 
 # Each in a process of its own, because a deadlock holds the GIL. The first calls import the module.
-PRELUDE = f"""
+PRELUDE = """
 import ctypes
 import sys
 import threading
-
-sys.path.insert(0, {str(Path(__file__).parent)!r})
 
 import numpy as np
 

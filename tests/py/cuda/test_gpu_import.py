@@ -10,7 +10,7 @@ import pytest
 import dlfield as dl
 from driver import IS_FAKE, LEGACY, Driver
 from fakes import exchange_type
-from stream_producers import CUDA, NBYTES, SHAPE, Forgetful, Interface, Memory, Producer
+from stream_producers import NBYTES, SHAPE, Forgetful, Interface, Memory, Producer
 
 ONES = np.frombuffer(b"\1" * 8, "f8")[0]
 READERS = (dl.describe, dl.from_dlpack)
@@ -239,14 +239,6 @@ def test_invalid_streams(driver: Driver, read: Callable[..., Any], wrong: Any) -
             read(producer, stream=wrong)
     assert refused.streams == []
     refused.memory.free()
-
-
-def test_devices(driver: Driver) -> None:
-    producer = Producer(Memory(driver))
-    assert producer.__dlpack_device__() == (CUDA, 0)
-    field = dl.from_dlpack(producer, dims="KJ", origin=(1, 2))
-    assert (field.dims, field.origin) == (("K", "J"), (1, 2))
-    del field
 
 
 # A class of producers whose objects are on the host and on a GPU: which streams its `__dlpack__` gets.

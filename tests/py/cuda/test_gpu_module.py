@@ -1,9 +1,9 @@
 """`dlfield.cuda`: available devices, and the current stream."""
 
 import re
-import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -61,9 +61,8 @@ def test_a_thread_without_a_context_uses_a_device(driver: Driver) -> None:
         del field, taken
         found.append(driver.context())
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
     assert found == [[[1.0] * 4, [2.0] * 4, [1.0] * 4], None]
 
 
@@ -89,13 +88,9 @@ def test_current_stream(driver: Driver) -> None:
 
 
 def test_each_thread_has_its_own_current_stream() -> None:
-    seen = []
-    with dl.cuda.stream(PER_THREAD):
-        thread = threading.Thread(target=lambda: seen.append(dl.cuda.current_stream().handle))
-        thread.start()
-        thread.join()
+    with dl.cuda.stream(PER_THREAD), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(dl.cuda.current_stream).result().handle == LEGACY
         assert dl.cuda.current_stream().handle == PER_THREAD
-    assert seen == [LEGACY]
 
 
 def test_each_device_has_its_own_current_stream(driver: Driver) -> None:
@@ -229,7 +224,6 @@ def test_a_stream_of_another_thread_is_not_popped() -> None:
 
     seen: list[int] = []
     for work in (enter, leave):
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(work).result()
     assert seen == [PER_THREAD]

@@ -36,37 +36,21 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("device", ["cuda:0", "cuda_managed", "cuda_host"])
 @pytest.mark.usefixtures("no_cupy")
 def test_one_element_is_a_number(device: str) -> None:
-    a = field(device)
-    assert (float(a[1, 2, 3]), int(a[0, 0, 1]), complex(a[0, 0, 2])) == (23.0, 1, 2 + 0j)
-    assert (bool(a[0, 0, 0]), bool(a[0, 0, 1])) == (False, True)
-    assert (a[0, 0, 3].item(), a.item(5), a.item(1, 2, 3), a.item(-1), a.item((0, 1, 0))) == (3.0, 5.0, 23.0, 23.0, 4.0)
-    assert (f"{a[0, 0, 1]:.2f}", str(a[0, 0, 1]), round(a[0, 0, 1])) == ("1.00", "1.0", 1)
-    assert float(a[:1, :1, 1:2].squeeze()) == 1.0
-    counter = dl.full((), 2, "int64", device=device)
-    assert [10, 20, 30][counter] == 30
-    assert (a[0, counter].tolist(), VALUES[0, counter.item()].tolist()) == ([8.0, 9.0, 10.0, 11.0],) * 2
-    if a[1, 2, 3] == 0 if device != "cuda:0" else not a[1, 2, 3]:
-        pytest.fail("a number in an if statement")
-    assert (a.tolist(), a.tobytes()) == (VALUES.tolist(), VALUES.tobytes())
+    a, counter = field(device), dl.full((), 2, "int64", device=device)
+    assert (float(a[1, 2, 3]), bool(a[0, 0, 0]), bool(a[0, 0, 1])) == (23.0, False, True)
+    assert (a.item(5), a.item(-1), a.item((0, 1, 0)), str(a[0, 0, 1])) == (5.0, 23.0, 4.0, "1.0")
+    assert ([10, 20, 30][counter], a[0, counter].tolist()) == (30, [8.0, 9.0, 10.0, 11.0])
 
 
 @pytest.mark.usefixtures("no_cupy")
 def test_only_one_element_is_copied() -> None:
     a = field()
     with copies():
-        for convert in (float, int, bool, complex):
-            error = ValueError if convert is bool else TypeError
-            with pytest.raises(error) as found:
+        for convert in (float, bool, dl.Tensor.item, "{:.2f}".format):
+            with pytest.raises((TypeError, ValueError)):
                 convert(a)
-            with pytest.raises(error) as expected:
-                convert(VALUES)
-            assert str(found.value) == str(expected.value)
-        with pytest.raises(ValueError, match="size 1"):
-            a.item()
         with pytest.raises(IndexError):
             a.item(24)
-        with pytest.raises(TypeError, match="allowed is a tensor without dimensions"):
-            f"{a:.2f}"
     with copies(to_host=1):
         assert a.item(7) == 7.0
 
@@ -192,19 +176,6 @@ def test_results_on_the_device_are_used_there() -> None:
 
 
 @pytest.mark.usefixtures("cupy")
-def test_values_of_masked_writes() -> None:
-    a, mask = field(), VALUES > 20
-    for value in ([1, 2, 3], np.float32([4, 5, 6]), dl.from_array([7, 8, 9], device="cuda:0"), 2, np.float64(3)):
-        a[mask] = value
-        assert a.tolist()[1][2][1:] == np.broadcast_to(getattr(value, "tolist", lambda v=value: v)(), 3).tolist()
-    with pytest.raises(dl.DTypeError, match="same_kind"):
-        a[mask] = 1j
-    with pytest.raises(dl.ExchangeError, match="read-only"):
-        a.as_readonly()[mask] = 0
-    assert a.as_readonly()[mask].shape == (3,)
-
-
-@pytest.mark.usefixtures("cupy")
 def test_masks_are_matched_by_label_on_the_device() -> None:
     a = dl.from_array(np.arange(9.0).reshape(3, 3), device="cuda:0")
     a[(a > 2).T] = 0
@@ -234,25 +205,11 @@ def test_as_numpy_copies_from_a_device(device: str) -> None:
     assert (found.tolist(), found.strides, found.flags.writeable) == (VALUES.tolist(), a.strides, True)
     assert found.ctypes.data != a.ptr
     assert dl.as_numpy(exposing(field()), copy=True).tolist() == VALUES.tolist()
-    if device == "cuda:0":
-        with pytest.raises(dl.NoSuchBufferError, match=r"as_numpy\(\.\.\., copy=True\)"):
-            dl.as_numpy(a)
-
-
-def test_as_numpy_copies_a_storage_that_was_modified_on_its_device() -> None:
-    pair = storage.storage(VALUES, device="gpu")
-    pair[...] = dl.full((2, 3, 4), 2.0, device="cuda:0")
-    found = dl.as_numpy(pair, copy=True)
-    found[...] = 0
-    assert on_host(pair).tolist() == np.full((2, 3, 4), 2.0).tolist()
-    del pair
 
 
 @pytest.mark.usefixtures("no_cupy")
-def test_astype_and_flags_on_a_device() -> None:
+def test_flags_and_absent_methods_on_a_device() -> None:
     a: Any = field(alignment_size=64)
-    found = a.astype("i4")
-    assert (str(found.device), found.tolist(), found.dims) == ("cuda:0", VALUES.astype("i4").tolist(), a.dims)
     assert (a.flags.c_contiguous, a.flags.writeable, field().flags.c_contiguous) == (False, True, True)
     with pytest.raises(AttributeError, match=r"use to_cupy\(\)\.cumsum"):
         a.cumsum()

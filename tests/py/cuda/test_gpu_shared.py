@@ -1,21 +1,53 @@
 """`t.share()` and `dl.attach(name)` for device memory: one memory in several processes."""
 
+import fcntl
 import gc
+import json
 import multiprocessing
-import signal
+import os
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dlfield as dl
 import shared_fields
-from childproc import line, started
-from children import CHILD, run_child
-from driver import IS_FAKE, Driver
-from shared_fields import KEPT, check_pools, no_files_left_open, on_host
+from childproc import run_python
+from driver import IS_FAKE, MISUSE, Driver
+from forged_memory import forged, header, state
+from shared_fields import (
+    KEPT,
+    attached,
+    check_killed_processes,
+    check_pools,
+    ended,
+    killed,
+    no_files_left_open,
+    on_host,
+    shared_threes,
+)
 
+double_only = pytest.mark.skipif(not IS_FAKE, reason="only the double fails on demand")
 PRESETS = ("gt:gpu", "gtcuda", "dace:gpu", "dace:gpu_IJK", "cupy")
+
+
+# Such a process prints at its end the misuse that its driver has counted: nothing.
+CHILD = f"""
+import sys
+import numpy as np
+import dlfield as dl
+from driver import DRIVER as driver
+
+def misuse():
+    report = driver.report()
+    return {{name: report[name] for name in {MISUSE!r} if report.get(name)}}
+"""
+
+
+def run_child(code: str) -> list[str]:
+    return run_python(CHILD + code).splitlines()
 
 
 @pytest.fixture(autouse=True)
@@ -135,96 +167,59 @@ print(misuse())
     assert on_host(shared) == [1.0] * 500 + [2.0] * 500
 
 
-ATTACHER = (
-    CHILD
-    + """
-field = dl.attach(sys.argv[1])
-print(float(field.to_device("cpu").to_numpy().sum()), flush=True)
-sys.stdin.readline()
-print(float(field.to_device("cpu").to_numpy().sum()), flush=True)
-"""
-)
-
-CREATOR = (
-    CHILD
-    + """
-field = dl.full((100, 100), 3.0, device="cuda:0").share()
-print(dl.shared_name(field), flush=True)
-sys.stdin.readline()
-"""
-)
-
-
 def free_what_waits() -> None:
     """Drop memory of a device: then what could not be freed yet is tried again."""
     dl.empty(1, device="cuda:0")
     gc.collect()
 
 
+def leaks(driver: Driver) -> int:
+    """Blocks that were not freed, which only the test double counts."""
+    return int(driver.report().get("leaks", 0))
+
+
 def test_memory_that_others_have_is_freed_after_them(driver: Driver) -> None:
-    before = driver.report()
-    shared = dl.full((100, 100), 3.0, device="cuda:0").share()
+    before = leaks(driver)
+    shared = shared_threes("cuda:0")
     name = dl.shared_name(shared)
-    attacher = started(ATTACHER, name)
-    assert line(attacher) == "30000.0"
+    attacher = attached(name)
     del shared
     gc.collect()
     # Nobody finds it any more, and it is still there.
-    for code in (f"dl.attach({name!r})", f"dl.attach({name!r}, readonly=True)"):
+    for readonly in (False, True):
         with pytest.raises(dl.ExchangeError, match="no process has the memory"):
-            eval(code)
+            dl.attach(name, readonly=readonly)
     free_what_waits()
-    if IS_FAKE:
-        assert driver.report()["leaks"] == before["leaks"] + 1
+    assert leaks(driver) == before + int(IS_FAKE)
     assert dl.memory_report().nbytes >= 80_000
-    output, error = attacher.communicate("\n", timeout=60)
-    assert (output.strip(), error, attacher.returncode) == ("30000.0", "", 0)
+    ended(attacher)
     free_what_waits()
-    if IS_FAKE:
-        assert driver.report()["leaks"] == before["leaks"]
+    assert leaks(driver) == before
 
 
 def test_a_killed_attacher_keeps_nothing(driver: Driver) -> None:
-    before = driver.report()
-    shared = dl.full((100, 100), 3.0, device="cuda:0").share()
-    attacher = started(ATTACHER, dl.shared_name(shared))
-    assert line(attacher) == "30000.0"
-    attacher.kill()
-    _, error = attacher.communicate(timeout=60)
-    assert (attacher.returncode, error) == (-signal.SIGKILL, "")
+    before = leaks(driver)
+    shared = shared_threes("cuda:0")
+    killed(attached(dl.shared_name(shared)))
     assert on_host(shared) == [[3.0] * 100] * 100
     del shared
     gc.collect()
-    if IS_FAKE:
-        assert driver.report()["leaks"] == before["leaks"]
+    assert leaks(driver) == before
 
 
-def test_a_killed_creator() -> None:
-    creator = started(CREATOR)
-    name = line(creator)
-    attacher = started(ATTACHER, name)
-    assert line(attacher) == "30000.0"
-    creator.kill()
-    _, error = creator.communicate(timeout=60)
-    assert (creator.returncode, error) == (-signal.SIGKILL, "")
-    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
-        dl.attach(name)
-    output, error = attacher.communicate("\n", timeout=60)
-    if IS_FAKE:
-        # CUDA leaves open whether the others may still use it.
-        assert (output.strip(), error, attacher.returncode) == ("30000.0", "", 0)
+def test_killed_processes() -> None:
+    attacher = check_killed_processes("cuda:0")
+    # CUDA leaves open whether the others may still use it.
+    (ended if IS_FAKE else killed)(attacher)
 
 
+@double_only
 def test_what_waits_for_others_is_freed_where_memory_is_short(driver: Driver) -> None:
-    if not IS_FAKE:
-        pytest.skip("allocations fail on demand only on the test double")
-    field = dl.ones((10,), device="cuda:0")
-    shared = dl.ones((100, 100), device="cuda:0").share()
-    attacher = started(ATTACHER, dl.shared_name(shared))
-    assert line(attacher) == "10000.0"
+    field, shared = dl.ones((10,), device="cuda:0"), shared_threes("cuda:0")
+    attacher = attached(dl.shared_name(shared))
     del shared
     gc.collect()
-    attacher.communicate("\n", timeout=60)
+    ended(attacher)
     used = driver.report()["used"][0]
     driver.fail_allocations(0)
     again = field.share()
@@ -262,19 +257,17 @@ def test_what_cannot_be_shared(driver: Driver) -> None:
         field.share()
 
 
+@double_only
 @pytest.mark.parametrize("function", ["cuMemAlloc", "cuIpcGetMemHandle", "cuDeviceGetUuid"])
 def test_a_driver_that_fails_while_memory_is_shared(driver: Driver, function: str) -> None:
-    if not IS_FAKE:
-        pytest.skip("functions fail on demand only on the test double")
     field = dl.zeros(3, device="cuda:0")
     driver.fail(function, 801)
     with pytest.raises(dl.DeviceError, match=f"{function} on cuda:0 failed"):
         field.share()
 
 
+@double_only
 def test_a_driver_that_fails_while_memory_is_attached() -> None:
-    if not IS_FAKE:
-        pytest.skip("functions fail on demand only on the test double")
     shared = dl.full((3,), 2.0, device="cuda:0").share()
     output = run_child(f"""
 for function in ("cuIpcOpenMemHandle", "cuMemGetAddressRange", "cuDeviceGetUuid"):
@@ -296,3 +289,76 @@ def test_many_leave_nothing_behind(driver: Driver) -> None:
     del shared
     gc.collect()
     assert driver.report().get("used") == used
+
+
+# Memory that lies about itself: whoever attaches it gets an error, and keeps nothing.
+# What is no matter of the device is in test_shared_memory_forged.py.
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "no such device": ({"uuid": "00" * 16}, "DeviceError: name: .*UUID 0{32}, which this process does not see"),
+    "no such memory": ({"handle": "01" * 64}, "DeviceError: device: cuIpcOpenMemHandle on cuda:0 failed"),
+    "a short handle": ({"handle": "01" * 63}, "ExchangeError: name: .* holds no tensor .*63 bytes"),
+    "a short UUID": ({"uuid": "01" * 15}, "ExchangeError: name: .* holds no tensor"),
+    "no hexadecimal number": ({"handle": "xy"}, "ExchangeError: name: .* holds no tensor"),
+    "no text": ({"handle": 3}, "ExchangeError: name: .* holds no tensor"),
+    "a longer block": ({"nbytes": 1 << 40}, "ExchangeError: name: a block of 1099511627776 bytes in memory of 2097152"),
+    "shared elements": ({"numbers": [[3, 4], [0, 1]]}, "ExchangeError: name: .* holds no tensor"),
+    "no alignment": (
+        {"metadata": [None, None, None, False, None, "none", 1 << 20, None]},
+        "ExchangeError: name: .* not aligned as it is said to be",
+    ),
+    "read-only": ({"device": ["cuda:0", True]}, "ExchangeError: name: .* holds no tensor"),
+    "another number of the device": ({"device": ["cuda:77", False]}, "cuda:0"),
+}
+
+
+def forge(shared: dl.Tensor, changes: dict[str, Any]) -> tuple[str, int]:
+    """Make a file with the handle of a tensor's memory, but for the changes; return its name and number."""
+    text = os.pread(int(dl.shared_name(shared).split("-")[2]), 4096, 0)[32:]
+    uuid, handle = json.loads(text.rstrip(b"\0"))[6:]
+    known = {"uuid": uuid, "handle": handle, "nbytes": 96, "device": ["cuda:0", False], **changes}
+    uuid, handle, nbytes = known.pop("uuid"), known.pop("handle"), known.pop("nbytes")
+    return forged(header([*state(**known), uuid, handle], nbytes=nbytes))
+
+
+def test_forged_memory_is_refused() -> None:
+    shared = dl.zeros((3, 4), device="cuda:0").share()
+    made = [forge(shared, changes) for changes, _ in CASES.values()]
+    output = run_child(f"""
+for name in {[name for name, _ in made]!r}:
+    try:
+        print(dl.attach(name).device)
+    except dl.Error as error:
+        print(f"{{type(error).__name__}}: {{error}}")
+print(driver.report().get("live_opened", 0), misuse())
+""")
+    for _, file in made:
+        os.close(file)
+    assert output[-1] == "0 {}"
+    for case, (_, expected), found in zip(CASES, CASES.values(), output, strict=False):
+        if IS_FAKE or case != "no alignment":
+            assert re.match(expected, found), (case, found)
+
+
+def test_memory_that_is_about_to_be_freed_is_not_found() -> None:
+    """The process that allocated it has the lock then; before it closes the file, and afterwards."""
+    shared = dl.zeros((3, 4), device="cuda:0").share()
+    name, file = forge(shared, {})
+    fcntl.flock(file, fcntl.LOCK_EX)
+    output = run_child(f"""
+try:
+    dl.attach({name!r})
+except dl.ExchangeError as error:
+    print("no process has the memory" in str(error))
+""")
+    os.close(file)
+    assert output == ["True"]
+
+
+def test_memory_of_this_process_is_not_opened() -> None:
+    """CUDA would refuse it."""
+    shared = dl.zeros((3, 4), device="cuda:0").share()
+    name, file = forge(shared, {})
+    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
+        dl.attach(name)
+    os.close(file)

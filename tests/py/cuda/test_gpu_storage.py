@@ -1,8 +1,9 @@
-"""Host/device pairs make each needed copy and no other, also in several threads."""
+"""Host/device pairs make each needed copy and no other, also for other libraries and in several threads."""
 
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,24 +22,15 @@ THREADS = 8
 states = pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
 
 
-def test_each_buffer_is_copied_once_on_its_first_use() -> None:
+def test_touch_marks_the_device_buffer_as_modified() -> None:
     field = pair()
-    with copies():
-        field[1, 1] = 3.0
-        field[2, :] = [4.0, 5.0, 6.0]
-    assert field.sync_state.state == HOST
-    with copies(to_device=1):
-        field.host_to_device()
-        field.host_to_device()
-    assert field.sync_state.state == CLEAN
+    field[1, 1] = 3.0
     device_buffer(field)[0] = on_gpu([7.0, 8.0, 9.0])
     with copies():
         field.__gt_data_interface__["gpu"]["touch"]()
     assert field.sync_state.state == DEVICE
     with copies(to_host=1):
-        assert on_host(field).tolist() == [[7, 8, 9], [0, 3, 0], [4, 5, 6], [0, 0, 0]]
-        assert field[2, 1] == 5
-        assert field[[0, 1]].shape == (2, 3)
+        assert on_host(field).tolist() == [[7, 8, 9], [0, 3, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_views_share_the_state_and_synchronize_all() -> None:
@@ -76,11 +68,7 @@ def test_after_an_assignment_that_fails_halfway_both_buffers_agree(key: Any, sta
 @pytest.mark.parametrize(
     ("value", "device"),
     [
-        (lambda: 1.0, False),
-        (lambda: np.ones(3), False),
-        (lambda: dl.ones(3), False),
         (lambda: storage.ones((3,)), False),
-        (lambda: on_gpu(np.ones(3)), True),
         (lambda: storage.ones((3,), device="gpu", managed=None), True),
         (lambda: storage.ones((3,), device="gpu", managed="cuda"), True),
         (lambda: pair(CLEAN, np.ones(3)), True),
@@ -88,7 +76,7 @@ def test_after_an_assignment_that_fails_halfway_both_buffers_agree(key: Any, sta
         (lambda: pair(HOST, np.ones(3)), False),
     ],
 )
-def test_where_a_value_is_written(value: Callable[[], Any], device: bool) -> None:
+def test_where_a_storage_is_written(value: Callable[[], Any], device: bool) -> None:
     field = pair()
     field[1] = value()
     assert field.sync_state.state == (DEVICE if device else HOST)
@@ -149,18 +137,10 @@ def test_a_pickle_has_the_up_to_date_values(state: int) -> None:
     assert (on_device(view) == 7).all()
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        (slice(None, None, -1),),
-        (slice(None), slice(None, None, -1)),
-        (slice(None, None, -1), slice(None, None, -1)),
-        (slice(None, None, -2),),
-        (slice(3, 0, -1), slice(1, None)),
-        (slice(None, None, 2), slice(None, None, -2)),
-        (2, slice(None, None, -1)),
-    ],
-)
+REVERSED = [np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-1], np.s_[::-2], np.s_[3:0:-1, 1:], np.s_[::2, ::-2]]
+
+
+@pytest.mark.parametrize("key", [*REVERSED, np.s_[2, ::-1]])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_pickle_of_a_part_takes_one_copy(key: Any, turned: bool) -> None:
     field = pair(dims="IJ", halo=(1, 1))
@@ -194,6 +174,123 @@ def test_values_of_another_device(driver: Driver) -> None:
     field[...] = storage.full((3,), 2.0, device="gpu")
     assert (on_host(field) == 2).all()
     assert storage.empty_like(field).device == other
+
+
+# What other libraries and devices get; test_gpu_storage_uses.py has exports in each state.
+
+
+def holding(state: int) -> Any:
+    return pair(state, VALUES, halo=(1, 0))
+
+
+@states
+def test_as_torch_takes_the_host_buffer(torch: Any, state: int) -> None:
+    field = holding(state)
+    with copies(to_host=int(state == DEVICE)):
+        tensor = dl.as_torch(field)
+    assert (tensor.device.type, field.sync_state.state) == ("cpu", HOST)
+    assert (tensor.numpy() == VALUES).all()
+    field.set_synchronized()
+    assert (dl.as_torch(field, copy=True).numpy() == VALUES).all()
+    assert field.sync_state.state == CLEAN
+    del tensor
+    assert torch.from_dlpack(field).device.type == "cuda"
+    assert field.sync_state.state == DEVICE
+
+
+@states
+def test_inspection_copies_and_marks_nothing(state: int) -> None:
+    field = holding(state)
+    with copies():
+        assert dl.preflight(field, "numpy")
+        assert dl.preflight(field, "cupy")
+        assert dl.get_dims(field) == ("I", "J")
+        assert dl.get_origin(field) == (1, 0)
+        assert dl.zeros_like(field).halo == ((1, 1), (0, 0))
+        assert field.__dlpack_device__() == (2, 0)
+    assert field.sync_state.state == state
+
+
+@states
+def test_a_copy_to_managed_memory_is_of_either_buffer(state: int) -> None:
+    field, target = holding(state), dl.empty((4, 3), device="cuda_managed")
+    target[...] = field
+    assert field.sync_state.state == state
+    assert (np.array(target) == VALUES).all()
+
+
+def test_managed_memory_is_exported_as_device_memory() -> None:
+    field: Any = storage.as_storage(np.zeros(3), dl.zeros(3, device="cuda_managed"))
+    for keywords in ({"dl_device": (2, 0)}, {"dl_device": (13, 0)}, {}):
+        field.synchronize()
+        taken = dl.from_dlpack(field.__dlpack__(max_version=(1, 3), **keywords))
+        taken[...] = taken.shape[0] + len(keywords)
+        assert on_host(field).tolist() == [3 + len(keywords)] * 3
+
+
+def test_labels_and_alignment_are_kept() -> None:
+    field = storage.zeros((4, 3), device="gpu", dims="KI", halo=(1, 0), alignment_size=64)
+    for device in (None, "cuda:0"):
+        found = dl.from_dlpack(field, device=device)
+        assert (found.dims, found.halo, found.alignment_size) == (("K", "I"), ((1, 1), (0, 0)), 64)
+        seen = dl.describe(field, device=device)
+        assert (seen.dims, seen.halo, seen.protocol) == (("K", "I"), ((1, 1), (0, 0)), "dlfield")
+    assert dl.from_dlpack(field, dims="IJ").dims == ("I", "J")
+
+
+def test_a_device_without_a_buffer(driver: Driver) -> None:
+    field, other = holding(HOST), f"cuda:{driver.device_count - 1}"
+    if driver.device_count > 1:
+        assert (np.array(dl.from_dlpack(field, device=other).to_device("cpu")) == VALUES).all()
+        assert field.sync_state.state == HOST
+        with pytest.raises(dl.ExchangeError):
+            dl.from_dlpack(field, device=other, copy=False)
+        with pytest.raises(dl.DeviceError, match=other):
+            dl.describe(field, device=other)
+    assert field.sync_state.state == HOST
+    assert (np.array(dl.from_dlpack(field, device="cuda_host")) == VALUES).all()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error"),
+    [
+        ({"dl_device": (99, 0)}, BufferError),
+        ({"dl_device": "cpu"}, TypeError),
+        ({"dl_device": (1, 0), "stream": 1}, BufferError),
+        ({"copy": 5}, TypeError),
+        ({"max_version": 1}, TypeError),
+        ({"stream": 0}, BufferError),
+    ],
+)
+def test_every_argument_of_dlpack_is_obeyed_or_refused(keywords: Any, error: type[Exception]) -> None:
+    field = holding(CLEAN)
+    with pytest.raises(error):
+        field.__dlpack__(**keywords)
+    assert field.sync_state.state == CLEAN
+
+
+def test_a_tensor_of_one_buffer_keeps_the_memory() -> None:
+    field = holding(DEVICE)
+    found = dl.from_dlpack(field)
+    del field
+    gc.collect()
+    assert (np.asarray(found) == VALUES).all()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_a_pair_is_assigned_by_its_labels(device: str) -> None:
+    """The pair's default label counts: it is repeated along I, a plain array would be along J."""
+    target = dl.zeros((3, 3), device=device)
+    target[...] = storage.storage(np.arange(3.0), device="gpu")
+    assert np.asarray(target.to_device("cpu")).tolist() == [[0] * 3, [1] * 3, [2] * 3]
+
+
+def test_a_pinned_host_buffer_fits_every_gpu() -> None:
+    pinned = dl.from_array(VALUES, device="cuda_host")
+    field: Any = storage.as_storage(pinned, dl.from_array(VALUES, device="cuda:0"))
+    with copies():
+        for device, expected in (("cpu", pinned), ("cuda:1", pinned), ("cuda:0", field._device)):
+            assert dl.describe(field, device=device).ptr == expected.ptr
 
 
 # In several threads no write is lost, nothing is copied twice, nothing deadlocks.

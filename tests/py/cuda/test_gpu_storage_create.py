@@ -148,57 +148,34 @@ def test_an_allocated_buffer_has_the_requested_alignment() -> None:
 
 
 ZEROS = np.zeros((4, 3))
+NO_BUFFER = dl.NoSuchBufferError
+as_storage = storage.as_storage
+
+
+def zeros_on_gpu(**keywords: Any) -> dl.Tensor:
+    return dl.zeros((4, 3), device="cuda:0", **keywords)
+
+
+def behind() -> SyncState:
+    """A state whose host buffer is outdated."""
+    return SyncState(DEVICE)
+
+
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "another shape": (lambda: storage.as_storage(ZEROS, on_gpu(ZEROS.T)), dl.LayoutError, "device_data"),
-    "another dtype": (lambda: storage.as_storage(ZEROS, on_gpu(ZEROS.astype("f4"))), dl.DTypeError, "device_data"),
-    "another layout": (
-        lambda: storage.as_storage(ZEROS, dl.zeros((4, 3), layout=(1, 0), device="cuda:0")),
-        dl.LayoutError,
-        "device_data",
-    ),
-    "other labels": (
-        lambda: storage.as_storage(ZEROS, dl.zeros((4, 3), dims="JI", device="cuda:0")),
-        dl.DimsError,
-        "device_data",
-    ),
-    "two of the host": (lambda: storage.as_storage(ZEROS, ZEROS), dl.NoSuchBufferError, "device_data"),
-    "two of the device": (
-        lambda: storage.as_storage(on_gpu(ZEROS), on_gpu(ZEROS)),
-        dl.NoSuchBufferError,
-        "data: found a buffer on cuda:0",
-    ),
-    "a state without its buffer": (
-        lambda: storage.as_storage(ZEROS, device="gpu", sync_state=SyncState(DEVICE)),
-        dl.NoSuchBufferError,
-        "device_data",
-    ),
-    "values of a state without their buffer": (
-        lambda: storage.storage(ZEROS, device="gpu", sync_state=SyncState(DEVICE)),
-        dl.NoSuchBufferError,
-        "device_data",
-    ),
-    "a second state": (lambda: storage.as_storage(pair(), sync_state=SyncState()), dl.ExchangeError, "sync_state"),
-    "two buffers for one": (
-        lambda: storage.as_storage(ZEROS, on_gpu(ZEROS), managed=None),
-        dl.LayoutError,
-        "managed",
-    ),
-    "a host buffer for a device": (
-        lambda: storage.as_storage(ZEROS, device="gpu", managed=None),
-        dl.NoSuchBufferError,
-        "storage",
-    ),
-    "a device buffer for the host": (
-        lambda: storage.as_storage(on_gpu(ZEROS), device="cpu"),
-        dl.NoSuchBufferError,
-        "storage",
-    ),
-    "a storage and a buffer": (lambda: storage.as_storage(pair(), on_gpu(ZEROS)), dl.ExchangeError, "alone"),
-    "a view of the host": (
-        lambda: storage.zeros((3,), device="gpu", managed=None).to_numpy(),
-        dl.NoSuchBufferError,
-        "to_device",
-    ),
+    "another shape": (lambda: as_storage(ZEROS, on_gpu(ZEROS.T)), dl.LayoutError, "device_data"),
+    "another dtype": (lambda: as_storage(ZEROS, zeros_on_gpu(dtype="f4")), dl.DTypeError, "device_data"),
+    "another layout": (lambda: as_storage(ZEROS, zeros_on_gpu(layout=(1, 0))), dl.LayoutError, "device_data"),
+    "other labels": (lambda: as_storage(ZEROS, zeros_on_gpu(dims="JI")), dl.DimsError, "device_data"),
+    "two of the host": (lambda: as_storage(ZEROS, ZEROS), NO_BUFFER, "device_data"),
+    "two of the device": (lambda: as_storage(on_gpu(ZEROS), on_gpu(ZEROS)), NO_BUFFER, "data: found a buffer on cuda"),
+    "no buffer of the state": (lambda: as_storage(ZEROS, device="gpu", sync_state=behind()), NO_BUFFER, "device_data"),
+    "no values": (lambda: storage.storage(ZEROS, device="gpu", sync_state=behind()), NO_BUFFER, "device_data"),
+    "a second state": (lambda: as_storage(pair(), sync_state=SyncState()), dl.ExchangeError, "sync_state"),
+    "two buffers for one": (lambda: as_storage(ZEROS, on_gpu(ZEROS), managed=None), dl.LayoutError, "managed"),
+    "host for device": (lambda: as_storage(ZEROS, device="gpu", managed=None), NO_BUFFER, "storage"),
+    "device for host": (lambda: as_storage(on_gpu(ZEROS), device="cpu"), NO_BUFFER, "storage"),
+    "a storage and a buffer": (lambda: as_storage(pair(), on_gpu(ZEROS)), dl.ExchangeError, "alone"),
+    "a view of the host": (lambda: storage.zeros(3, device="gpu", managed=None).to_numpy(), NO_BUFFER, "to_device"),
 }
 
 

@@ -78,8 +78,8 @@ def counted(*views: View) -> Iterator[None]:
 class Use(NamedTuple):
     """A use of one buffer of a storage, which makes or marks no copy of the other.
 
-    It reads the values, exports memory that may be written, marks the buffer as written although it gets a copy, or
-    assigns a number to the elements of a key.
+    It reads or copies the values, exports memory that may be written, marks the buffer as written although it gets a
+    copy, or assigns a number to the elements of a key.
     """
 
     side: str
@@ -146,20 +146,20 @@ USES = {
     "from_dlpack on the device": Use(
         "device", "exports", lambda field, _: dl.from_dlpack(field, device="cuda:0", copy=False)
     ),
-    "from_dlpack copied": Use("host", "reads", lambda field, _: dl.from_dlpack(field, copy=True)),
+    "from_dlpack copied": Use("host", "copies", lambda field, _: dl.from_dlpack(field, copy=True)),
     "from_dlpack copied on the device": Use(
-        "device", "reads", lambda field, _: dl.from_dlpack(field, device="gpu", copy=True)
+        "device", "copies", lambda field, _: dl.from_dlpack(field, device="gpu", copy=True)
     ),
     "to_numpy": Use("host", "exports", lambda field, _: field.to_numpy()),
     "to_cupy": Use("device", "exports", lambda field, _: dl.from_dlpack(field.to_cupy())),
     "as_numpy": Use("host", "exports", lambda field, _: dl.as_numpy(field)),
-    "as_numpy copied": Use("host", "reads", lambda field, _: dl.as_numpy(field, copy=True)),
-    "__array__ copied": Use("host", "reads", lambda field, _: on_host(field)),
+    "as_numpy copied": Use("host", "copies", lambda field, _: dl.as_numpy(field, copy=True)),
+    "__array__ copied": Use("host", "copies", lambda field, _: on_host(field)),
     "np.asarray": Use("host", "exports", lambda field, _: np.asarray(field)),
     # NumPy reads the array interface before it copies, and the storage cannot tell that it will only copy.
     "np.array": Use("host", "marks", lambda field, _: np.array(field)),
     "np.from_dlpack": Use("host", "exports", lambda field, _: np.from_dlpack(field, device="cpu")),
-    "np.from_dlpack copied": Use("host", "reads", lambda field, _: np.from_dlpack(field, device="cpu", copy=True)),
+    "np.from_dlpack copied": Use("host", "copies", lambda field, _: np.from_dlpack(field, device="cpu", copy=True)),
     "memoryview": Use("host", "exports", lambda field, _: np.asarray(field.data)),
     "array interface": Use("host", "exports", through("__array_interface__")),
     "CUDA array interface": Use("device", "exports", through("__cuda_array_interface__")),
@@ -167,7 +167,7 @@ USES = {
     "DLPack": Use("device", "exports", consumed()),
     "DLPack on the device": Use("device", "exports", consumed(dl_device=(2, 0))),
     "DLPack on the host": Use("host", "exports", consumed(dl_device=(1, 0), copy=False)),
-    "DLPack copied": Use("device", "reads", consumed(copy=True)),
+    "DLPack copied": Use("device", "copies", consumed(copy=True)),
     "from_array": Use("host", "reads", lambda field, _: dl.from_array(field, device="cpu")),
     "from_array on the device": Use("device", "reads", lambda field, _: dl.from_array(field, device="cuda:0")),
     "assigned on the host": Use("host", "reads", lambda field, _: assigned(field, "cpu")),
@@ -205,7 +205,7 @@ def apply(use: Use, view: View, number: float) -> None:
         return
     with counted(view):
         found = use.run(field, number)
-        if use.kind == "reads":
+        if use.kind in ("reads", "copies"):
             model.used(use.side)
         else:
             model.written(use.side, whole=use.kind == "assigns" and values[use.key].size == model.values.size)
@@ -213,8 +213,9 @@ def apply(use: Use, view: View, number: float) -> None:
         values[use.key] = number
         return
     assert (np.array(dl.from_array(found, device="cpu")) == values).all()
-    if use.kind == "exports":
+    if use.kind in ("exports", "copies"):
         (dl.from_dlpack(found) if isinstance(found, dl.Descriptor) else found)[...] = number
+    if use.kind == "exports":
         values[...] = number
 
 
@@ -323,6 +324,7 @@ class Storages(RuleBasedStateMachine):
             view.model.used("device")
             view.model.used("host")
 
+    # Other arithmetic, in each state: test_gpu_pair_arithmetic.py.
     @rule(target=views, view=views, number=NUMBERS, state=STATES)
     def add(self, view: View, number: int, state: int) -> View:
         other = operand(view, number, state)
@@ -332,29 +334,6 @@ class Storages(RuleBasedStateMachine):
         values = view.values + number
         assert (on_host(field.copy()) == values).all()
         return whole(field, values, HOST if side == "host" else DEVICE)
-
-    @rule(view=views, number=NUMBERS, state=STATES)
-    def compute_into(self, view: View, number: int, state: int) -> None:
-        other = operand(view, number, state)
-        with counted(view, other):
-            np.negative(other.field, out=view.field)
-            view.model.written(computed(other), whole=view.values.size == view.model.values.size)
-        view.values[...] = -number
-
-    @rule(view=views, number=NUMBERS, state=STATES)
-    def subtract_in_place(self, view: View, number: int, state: int) -> None:
-        other, field = operand(view, number, state), view.field
-        with counted(view, other):
-            field -= other.field
-            view.model.written(computed(view, other))
-        view.values[...] -= number
-
-    @rule(view=views)
-    def sum(self, view: View) -> None:
-        with counted(view):
-            found = np.sum(view.field, axis=0)
-            assert found.sync_state.state == (DEVICE if "device" in view.model.sides else HOST)
-        assert (on_host(found) == view.values.sum(axis=0)).all()
 
 
 @pytest.mark.hypothesis

@@ -28,14 +28,13 @@ def working_on(torch: Any, ours: Any, theirs: Any) -> Iterator[None]:
 def streams(request: pytest.FixtureRequest, torch: Any) -> tuple[Any, Any]:
     """dlfield's stream and PyTorch's."""
     one, other = torch.cuda.Stream(), torch.cuda.Stream()
-    pairs = {
+    pairs: dict[str, tuple[Any, Any]] = {
         "one and another": (one, other),
         "one and the default": (one, None),
         "the default and one": (None, one),
         "the same": (one, one),
     }
-    found: tuple[Any, Any] = pairs[request.param]
-    return found
+    return pairs[request.param]
 
 
 def test_devices_of_pytorch(torch: Any) -> None:
@@ -268,7 +267,6 @@ def test_preflight_knows_what_pytorch_reaches(torch: Any) -> None:
     field = dl.zeros(3, device="cuda:0")
     assert dl.preflight(field, "torch", write=True).verdict == "zero-copy"
     assert dl.preflight(ramp(torch), "torch").verdict == "zero-copy"
-    assert dl.preflight(field, "numpy").verdict != "zero-copy"
 
 
 READS: dict[str, Callable[[Any], Any]] = {

@@ -3,8 +3,8 @@
 import ctypes
 import faulthandler
 import functools
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import dlfield as dl
 from dlfield import storage
 from driver import PER_THREAD, Driver
 from gates import Gate
-from stream_producers import Forgetful, Memory
+from stream_producers import Exporter, Forgetful, Memory
 
 
 @pytest.fixture
@@ -25,16 +25,13 @@ def gate(driver: Driver) -> Iterator[Gate]:
 
 def tensor_of_another_thread() -> dl.Tensor:
     """A tensor on another thread's per-thread default stream, which has no handle here: only a host wait orders it."""
-    made: list[dl.Tensor] = []
 
-    def make() -> None:
+    def make() -> dl.Tensor:
         with dl.cuda.stream(PER_THREAD):
-            made.append(dl.zeros(10, device="cuda:0"))
+            return dl.zeros(10, device="cuda:0")
 
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    return made.pop()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(make).result()
 
 
 WAITS: dict[str, Callable[[dl.Tensor, dl.Tensor], Any]] = {
@@ -102,15 +99,20 @@ WRAPPERS: dict[str, Callable[[dl.Tensor], Any]] = {
     "owned view of NumPy": lambda tensor: dl.from_dlpack(np.asarray(tensor)),
     "DataArray": data_array,
     "Descriptor": dl.describe,
+    "DLPack": Exporter,
     "Descriptor of a DataArray": lambda tensor: dl.describe(data_array(tensor)),
     "pair": pair,
     "DataArray of a pair": lambda tensor: data_array(pair(tensor)),
 }
 
 
+def numbers_at(address: int) -> list[float]:
+    return list((ctypes.c_double * 10).from_address(address))
+
+
 def bound(field: Any) -> list[float]:
     with dl.Signature(field=dl.FieldSpec("float64", "I"), device="cpu").bind(field=field) as fields:
-        return list((ctypes.c_double * 10).from_address(fields.field.ptr))
+        return numbers_at(fields.field.ptr)
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -118,8 +120,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda field: extension().sum(field) == 10,
     "add_scaled": lambda field: extension().add_scaled(1.0, dl.zeros(10), field) is None,
     "bind": lambda field: bound(field) == [1.0] * 10,
+    "describe for the host": lambda field: numbers_at(dl.describe(field, device="cpu").ptr) == [1.0] * 10,
     "as_numpy": lambda field: (dl.as_numpy(field) == 1).all(),
     "from_dlpack": lambda field: (np.asarray(dl.from_dlpack(field)) == 1).all(),
+    "from_dlpack for the host": lambda field: (np.asarray(dl.from_dlpack(field, device="cpu")) == 1).all(),
 }
 
 

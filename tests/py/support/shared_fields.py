@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -11,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dlfield as dl
+from childproc import line, started
 
 KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo")
 
@@ -86,3 +90,59 @@ def check_pools(method: str, pools: tuple[str, ...], shared: dl.Tensor, make_oth
                 back = call(same, field)
                 assert (back.ptr, back.strides) == (field.ptr, field.strides)
             assert on_host(call(same, make_other())) == on_host(make_other())
+
+
+ATTACHER = """
+import sys
+import dlfield as dl
+field = dl.attach(sys.argv[1])
+for _ in range(2):
+    print(float(field.to_device("cpu").to_numpy().sum()), flush=True)
+    sys.stdin.readline()
+"""
+CREATOR = """
+import sys
+import dlfield as dl
+field = dl.full((100, 100), 3.0, device=sys.argv[1]).share()
+print(dl.shared_name(field), flush=True)
+sys.stdin.readline()
+"""
+
+
+def shared_threes(device: str) -> dl.Tensor:
+    """Shared memory whose sum is 30000."""
+    return dl.full((100, 100), 3.0, device=device).share()
+
+
+def attached(name: str) -> subprocess.Popen[str]:
+    """A process that has the memory of `shared_threes`; `ended` lets it read the memory again."""
+    attacher = started(ATTACHER, name)
+    assert line(attacher) == "30000.0"
+    return attacher
+
+
+def ended(attacher: subprocess.Popen[str]) -> None:
+    output, error = attacher.communicate("\n\n", timeout=60)
+    assert (output.strip(), error, attacher.returncode) == ("30000.0", "", 0)
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (-signal.SIGKILL, "")
+
+
+def check_killed_processes(device: str) -> subprocess.Popen[str]:
+    """One that has the memory leaves it to the others; after the creator they keep it, and nobody else finds it.
+
+    Return a process that has it.
+    """
+    creator = started(CREATOR, device)
+    name = line(creator)
+    attacher = attached(name)
+    killed(attached(name))
+    assert float(np.sum(on_host(dl.attach(name)))) == 30000.0
+    killed(creator)
+    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
+        dl.attach(name)
+    return attacher
