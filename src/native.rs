@@ -3,6 +3,8 @@
 
 #[cfg(feature = "python")]
 pub use self::of_python::*;
+#[cfg(any(feature = "python", feature = "fields"))]
+pub use crate::descriptor::Spans;
 pub use crate::layout::extents::{Extents, Halo};
 pub use crate::layout::overlap::{Strided, overlap};
 pub use crate::layout::span::{byte_span, is_compact, is_contiguous, is_unshared};
@@ -30,7 +32,8 @@ mod of_python {
     pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, panics, saved_error};
     pub use crate::python::nearest::did_you_mean;
     pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
-    pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
+    pub use crate::signature::bound::common_domain;
+    pub use crate::signature::overlap::{check_overlap, shared_copies};
     pub use crate::signature::size::check_sizes;
     pub use crate::signature::writeback::{Fit, Writeback};
     pub use crate::tensor::{Placement, SharedBlock};

@@ -13,13 +13,16 @@ import binding
 import copies
 import exchange
 import extension
+import growth
 import halo
 import stencil
 from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "copies", "binding", "arithmetic", "extension", "stencil", "halo", "cuda")
+SECTIONS = tuple(
+    ["allocation", "exchange", "copies", "binding", "arithmetic", "extension", "stencil", "halo", "growth", "cuda"]
+)
 
 # The rows of the README: what is measured, and the peer.
 README = (
@@ -74,6 +77,8 @@ def main() -> None:
         lines += stencil.lines()
     if arguments.section in (None, "halo"):
         lines += halo.lines()
+    if arguments.section in (None, "growth"):
+        _show(growth.document(heading(versions())), ROOT / "docs/growth.md" if arguments.write else None)
     # All lines come from one run, so only a run of all sections replaces them.
     complete = arguments.write and arguments.section is None
     losing = [line for line in lines if line.loses]

@@ -7,11 +7,15 @@ mod metadata;
 mod numbers;
 #[cfg(feature = "serde")]
 mod serialized;
+#[cfg(any(feature = "python", feature = "fields"))]
+mod spans;
 
 use std::sync::{Arc, OnceLock};
 
 use self::halo_override::HaloOverride;
 use self::numbers::Numbers;
+#[cfg(any(feature = "python", feature = "fields"))]
+pub use self::spans::Spans;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;

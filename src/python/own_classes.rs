@@ -31,6 +31,8 @@ pub struct Description<'a, 'py> {
     pub object: Bound<'py, PyAny>,
     /// The owner that the producer passed for the description, if any.
     pub owner: Option<&'a Owner>,
+    /// Whether the owner keeps the memory only as long as the object lives.
+    pub owner_needs_object: bool,
 }
 
 static CLASSES: OnceLock<OwnClasses> = OnceLock::new();

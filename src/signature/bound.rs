@@ -1,12 +1,15 @@
 //! The validated arguments of one call.
 
+use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::overlap::{check_overlap, shared_copies};
 use super::size::check_sizes;
 use super::writeback::{Fit, Writeback};
-use super::{FieldSpec, Signature, SignatureError};
+use super::{FieldSpec, Places, Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dim;
@@ -34,18 +37,22 @@ use crate::tensor::Tensor;
 #[derive(Clone, Debug)]
 pub struct BoundCall<'a> {
     fields: Vec<(Box<str>, Option<Descriptor>)>,
+    /// The position of each field in the signature, by name.
+    places: Arc<Places>,
     slow: Vec<Box<str>>,
     copies: Vec<Copied>,
     /// The memory that the descriptors describe.
     borrowed: PhantomData<&'a Descriptor>,
 }
 
-/// Makes a temporary for a field with this name, from its oriented description.
-type MakeCopy<'c> = &'c dyn Fn(&str, &FieldSpec, &Descriptor) -> Result<Writeback>;
+/// Makes a temporary for the field at this position of the signature, from its oriented description.
+type MakeCopy<'c> = &'c dyn Fn(usize, &FieldSpec, &Descriptor) -> Result<Writeback>;
 
 /// A field that a temporary replaces.
 #[derive(Clone, Debug)]
 struct Copied {
+    /// Position in the signature; those of all copies ascend.
+    place: usize,
     field: Box<str>,
     written: bool,
     copy: Writeback,
@@ -62,22 +69,21 @@ impl<'a> BoundCall<'a> {
         let mut bound = BoundCall::oriented(signature, given)?;
         let may_share = signature.allows_overlap() && copy.is_some();
         let originals = if may_share { bound.fields.clone() } else { Vec::new() };
-        for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
+        for (place, ((name, spec), (_, field))) in signature.fields().iter().zip(&mut bound.fields).enumerate() {
             let Some(found) = field else { continue };
             let named = |error: crate::Error| SignatureError::of(name, error);
             match (spec.fit(found, signature.device(), copy.is_some()).map_err(named)?, copy) {
                 (Fit::Direct, _) => {}
                 (Fit::Copied(_), Some(copy)) => {
-                    let copy = copy(name, spec, found).map_err(named)?;
+                    let copy = copy(place, spec, found).map_err(named)?;
                     *field = Some(copy.tensor().descriptor().clone());
-                    bound.copies.push(Copied { field: name.clone(), written: spec.declared_access().writes(), copy });
+                    let written = spec.declared_access().writes();
+                    bound.copies.push(Copied { place, field: name.clone(), written, copy });
                 }
                 (Fit::Slow | Fit::Copied(_), _) => bound.slow.push(name.clone()),
             }
         }
-        let copy_of = |copies: &[Copied], place: usize| {
-            copies.iter().position(|copied| copied.field == signature.fields()[place].0)
-        };
+        let copy_of = |copies: &[Copied], place: usize| copies.binary_search_by_key(&place, |copied| copied.place).ok();
         let is_copied = |place: usize| copy_of(&bound.copies, place).is_some();
         for (place, first) in shared_copies(signature, |place| originals.get(place)?.1.as_ref(), is_copied)? {
             let [Some(copy), Some(source)] = [place, first].map(|place| copy_of(&bound.copies, place)) else {
@@ -96,15 +102,21 @@ impl<'a> BoundCall<'a> {
         filled: impl Fn(&FieldSpec, &Tensor, Descriptor, Device) -> Result<Writeback>,
     ) -> Result<BoundCall<'a>> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
-        let copy = |field: &str, spec: &FieldSpec, oriented: &Descriptor| {
-            let found = given.iter().find(|(name, _)| *name == field);
-            let (_, tensor) = found.ok_or_else(|| SignatureError::Missing { field: field.into() })?;
+        let positions = positions(signature, &descriptors)?;
+        let copy = |place: usize, spec: &FieldSpec, oriented: &Descriptor| {
+            let missing = || SignatureError::Missing { field: signature.fields()[place].0.clone() };
+            let (_, tensor) = positions[place].map(|position| given[position]).ok_or_else(missing)?;
             filled(spec, tensor, oriented.clone(), signature.device())
         };
         let bound = BoundCall::new(signature, &descriptors, Some(&copy))?;
-        for (name, tensor) in given {
-            let is_shared = tensor.descriptor().device() != signature.device();
-            if is_shared && !bound.copied().any(|copied| copied == *name) {
+        let mut is_copied = vec![false; given.len()];
+        bound
+            .copies
+            .iter()
+            .filter_map(|copied| positions[copied.place])
+            .for_each(|position| is_copied[position] = true);
+        for ((name, tensor), is_copied) in given.iter().zip(is_copied) {
+            if tensor.descriptor().device() != signature.device() && !is_copied {
                 let ordered = tensor.order_use_on(signature.device());
                 ordered.map_err(|error| SignatureError::of(name, error))?;
             }
@@ -114,29 +126,19 @@ impl<'a> BoundCall<'a> {
 
     /// Orients the arguments without checking what a copy could fix.
     fn oriented(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
-        let known = signature.fields();
-        for (position, (field, _)) in given.iter().enumerate() {
-            let field = *field;
-            if !known.iter().any(|(name, _)| **name == *field) {
-                let allowed: Vec<&str> = known.iter().map(|(name, _)| &**name).collect();
-                return Err(SignatureError::Unknown { field: field.into(), allowed: allowed.join(", ") }.into());
-            }
-            if given[..position].iter().any(|(other, _)| *other == field) {
-                return Err(SignatureError::Twice { field: field.into() }.into());
-            }
-        }
-        let mut fields = Vec::with_capacity(known.len());
-        for (name, spec) in known {
-            let found = given.iter().find(|(given, _)| *given == &**name);
-            let field = found.map(|(_, found)| spec.oriented(found)).transpose();
+        let positions = positions(signature, given)?;
+        let mut fields = Vec::with_capacity(positions.len());
+        for ((name, spec), position) in signature.fields().iter().zip(positions) {
+            let field = position.map(|position| spec.oriented(given[position].1)).transpose();
             fields.push((name.clone(), field.map_err(|error| SignatureError::of(name, error))?));
-            if found.is_none() && !spec.is_optional() {
+            if position.is_none() && !spec.is_optional() {
                 return Err(SignatureError::Missing { field: name.clone() }.into());
             }
         }
         check_sizes(signature, |position| fields[position].1.as_ref())?;
         check_overlap(signature, |position| fields[position].1.as_ref())?;
-        Ok(BoundCall { fields, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
+        let places = Arc::clone(&signature.places);
+        Ok(BoundCall { fields, places, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
     }
 
     /// Returns a field, if it was given.
@@ -155,7 +157,7 @@ impl<'a> BoundCall<'a> {
     /// # }
     /// ```
     pub fn get(&self, name: &str) -> Option<&Descriptor> {
-        self.fields.iter().find(|(known, _)| **known == *name)?.1.as_ref()
+        self.fields[*self.places.get(name)?].1.as_ref()
     }
 
     /// Returns the names of the fields that temporaries replace.
@@ -247,109 +249,52 @@ impl<'a> BoundCall<'a> {
     }
 }
 
-/// Rejects written fields that share memory with another field, unless the signature allows that. `field` returns the given ones
-/// by position in the signature.
-#[doc(hidden)]
-pub fn check_overlap<'a>(
-    signature: &Signature,
-    field: impl Fn(usize) -> Option<&'a Descriptor>,
-) -> Result<(), SignatureError> {
-    if signature.allows_overlap() {
-        return Ok(());
-    }
-    let fields = signature.fields();
-    let written = |place: usize| fields[place].1.declared_access().writes();
-    if fields.len() < 2 || !(0..fields.len()).any(written) {
-        return Ok(());
-    }
-    // Most fields are far apart: the address range of each is computed once, not for each pair. That of an absent field is empty.
-    let mut reaches: SmallVec<[(usize, usize); 16]> = SmallVec::new();
-    reaches.extend((0..fields.len()).map(|place| field(place).map_or((0, 0), Descriptor::reach)));
-    for (place, (low, high)) in reaches.iter().enumerate() {
-        if !written(place) {
-            continue;
-        }
-        for (other_place, (other_low, other_high)) in reaches.iter().enumerate() {
-            // A pair of written fields is compared once.
-            let again = other_place == place || (other_place < place && written(other_place));
-            if low >= other_high || other_low >= high || again {
-                continue;
-            }
-            let (Some(one), Some(other)) = (field(place), field(other_place)) else { continue };
-            if one.overlaps(other) {
-                return Err(SignatureError::Overlap {
-                    field: fields[place].0.clone(),
-                    other: fields[other_place].0.clone(),
-                });
-            }
+/// Returns the position in `given` of each field of the signature.
+fn positions<T>(signature: &Signature, given: &[(&str, T)]) -> Result<SmallVec<[Option<usize>; 16]>, SignatureError> {
+    let known = signature.fields();
+    let mut positions: SmallVec<[Option<usize>; 16]> = SmallVec::from_elem(None, known.len());
+    for (position, (field, _)) in given.iter().enumerate() {
+        let Some(place) = signature.place(field, position) else {
+            let allowed: Vec<&str> = known.iter().map(|(name, _)| &**name).collect();
+            return Err(SignatureError::Unknown { field: (*field).into(), allowed: allowed.join(", ") });
+        };
+        if positions[place].replace(position).is_some() {
+            return Err(SignatureError::Twice { field: (*field).into() });
         }
     }
-    Ok(())
-}
-
-/// Returns the copied fields that must use the temporary of an earlier field, with the position of that: both are the same
-/// elements, one is written, and the signature allows that. `field` returns the originals by position in the signature.
-///
-/// # Errors
-/// [`SignatureError::CopiedOverlap`] for a copied field that shares memory with another one in any other way. The kernel would
-/// not see in one field what it writes to the other, and the last temporary would overwrite the others when it is copied back.
-#[doc(hidden)]
-pub fn shared_copies<'a>(
-    signature: &Signature,
-    field: impl Fn(usize) -> Option<&'a Descriptor>,
-    is_copied: impl Fn(usize) -> bool,
-) -> Result<Vec<(usize, usize)>, SignatureError> {
-    let fields = signature.fields();
-    let halo = |field: &'a Descriptor| field.halo().filter(|halo| halo.iter().any(|widths| *widths != (0, 0)));
-    let mut shared = Vec::new();
-    if !signature.allows_overlap() || !(0..fields.len()).any(&is_copied) {
-        return Ok(shared);
-    }
-    for (place, (name, spec)) in fields.iter().enumerate() {
-        for (first, (other_name, other_spec)) in fields[..place].iter().enumerate() {
-            let written = spec.access.writes() || other_spec.access.writes();
-            let copied = [place, first].map(&is_copied);
-            let (Some(one), Some(other)) = (field(place), field(first)) else { continue };
-            if !written || copied == [false; 2] || !one.overlaps(other) {
-                continue;
-            }
-            let same = (one.ptr(), one.shape(), one.strides(), one.dtype(), one.origin(), halo(one))
-                == (other.ptr(), other.shape(), other.strides(), other.dtype(), other.origin(), halo(other));
-            if copied != [true; 2] || !same || !spec.has_same_temporary(one, other_spec, other) {
-                return Err(SignatureError::CopiedOverlap { field: name.clone(), other: other_name.clone() });
-            }
-            shared.push((place, first));
-        }
-    }
-    Ok(shared)
+    Ok(positions)
 }
 
 /// Returns the largest domain that all fields cover, by label.
 #[doc(hidden)]
 pub fn common_domain<'a>(fields: impl Iterator<Item = &'a Descriptor>) -> Vec<(Dim, i64)> {
-    let mut domain: Vec<(Dim, i64)> = Vec::new();
+    let mut standard: [Option<i64>; 3] = [None; 3];
+    // Labels of users in order of appearance, and the position of each there.
+    let mut labels: Vec<(Dim, i64)> = Vec::new();
+    let mut places: HashMap<Dim, usize> = HashMap::new();
     for field in fields {
         let Some(dims) = field.dims() else { continue };
         let none = || Extents::from_elem(0, field.ndim());
         let origin = field.origin().map_or_else(none, Extents::from_slice);
         for (axis, dim) in dims.iter().enumerate() {
-            if matches!(dim, Dim::Data(_)) {
-                continue;
-            }
             let upper = field.halo().map_or(0, |halo| halo[axis].1);
             let points = (field.shape()[axis] - origin[axis]).saturating_sub(upper).max(0);
-            match domain.iter_mut().find(|(known, _)| *known == dim) {
-                Some((_, extent)) => *extent = points.min(*extent),
-                None => domain.push((dim, points)),
-            }
+            let extent = match dim {
+                Dim::I => standard[0].get_or_insert(points),
+                Dim::J => standard[1].get_or_insert(points),
+                Dim::K => standard[2].get_or_insert(points),
+                Dim::Data(_) => continue,
+                Dim::Label(_) => {
+                    let place = *places.entry(dim.clone()).or_insert(labels.len());
+                    if place == labels.len() {
+                        labels.push((dim, points));
+                    }
+                    &mut labels[place].1
+                }
+            };
+            *extent = points.min(*extent);
         }
     }
-    let place = |dim: &Dim| match dim {
-        Dim::I => 0,
-        Dim::J => 1,
-        Dim::K => 2,
-        Dim::Data(_) | Dim::Label(_) => 3,
-    };
-    domain.sort_by_key(|(dim, _)| place(dim));
-    domain
+    let standard = [Dim::I, Dim::J, Dim::K].into_iter().zip(standard);
+    standard.filter_map(|(dim, extent)| Some((dim, extent?))).chain(labels).collect()
 }

@@ -12,12 +12,16 @@ mod access;
 mod alignment;
 pub(crate) mod bound;
 mod fit;
+pub(crate) mod overlap;
 pub(crate) mod size;
 mod spec;
 mod text;
 #[cfg(feature = "ndarray")]
 mod views;
 pub(crate) mod writeback;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use self::access::Access;
 pub use self::bound::BoundCall;
@@ -55,9 +59,14 @@ pub struct Signature {
     fields: Vec<(Box<str>, FieldSpec)>,
     device: Device,
     /// Whether a shape has a named size.
-    names_sizes: bool,
+    places: Arc<Places>,
+    /// The extents that have a size by name: position of the field, axis, and the position of the name among all names of sizes.
+    named_extents: Vec<(usize, usize, usize)>,
     allow_overlap: bool,
 }
+
+/// The position of each field in a signature, by name.
+type Places = BTreeMap<Box<str>, usize>;
 
 impl Signature {
     /// Returns the signature of a stencil on the host.
@@ -79,17 +88,28 @@ impl Signature {
     /// ```
     pub fn new<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, FieldSpec)>) -> Result<Signature> {
         let mut known: Vec<(Box<str>, FieldSpec)> = Vec::new();
+        let mut places = Places::new();
         for (name, spec) in fields {
             let name = name.into();
             spec.check().map_err(|error| SignatureError::of(&name, error))?;
-            if known.iter().any(|(other, _)| *other == name) {
+            if places.insert(name.clone(), known.len()).is_some() {
                 return Err(SignatureError::Twice { field: name }.into());
             }
             known.push((name, spec));
         }
-        let mut sizes = known.iter().filter_map(|(_, spec)| spec.declared_shape()).flatten();
-        let names_sizes = sizes.any(|size| matches!(size, Size::Named { .. }));
-        Ok(Signature { fields: known, device: Device::CPU, names_sizes, allow_overlap: false })
+        let named_extents = size::named_extents(&known);
+        let places = Arc::new(places);
+        Ok(Signature { fields: known, device: Device::CPU, places, named_extents, allow_overlap: false })
+    }
+
+    /// Returns the position of a field by name. Tries `guess` first: callers tend to name fields in the signature's order.
+    #[doc(hidden)]
+    #[inline]
+    pub fn place(&self, name: &str, guess: usize) -> Option<usize> {
+        if self.fields.get(guess).is_some_and(|(known, _)| **known == *name) {
+            return Some(guess);
+        }
+        self.places.get(name).copied()
     }
 
     /// Sets the device that uses the fields: their memory must be there, or pinned or managed memory that it can access.

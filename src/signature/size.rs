@@ -1,11 +1,12 @@
 //! Sizes by name: extents on which all fields of a call agree.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Signature, SignatureError};
+use super::{FieldSpec, Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::layout::LayoutError;
 
@@ -99,45 +100,57 @@ pub fn check_sizes<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
-    if signature.names_sizes { agree(signature, field) } else { Ok(()) }
+    if signature.named_extents.is_empty() { Ok(()) } else { agree(signature, field) }
+}
+
+/// Lists the extents that have a size by name: position of the field, axis, and position of the name among all names.
+pub(super) fn named_extents(fields: &[(Box<str>, FieldSpec)]) -> Vec<(usize, usize, usize)> {
+    let (mut names, mut found) = (HashMap::new(), Vec::new());
+    for (place, (_, spec)) in fields.iter().enumerate() {
+        for (axis, size) in spec.declared_shape().into_iter().flatten().enumerate() {
+            if let Size::Named { name, .. } = size {
+                let number = names.len();
+                found.push((place, axis, *names.entry(&**name).or_insert(number)));
+            }
+        }
+    }
+    found
 }
 
 #[inline(never)]
 fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<(), SignatureError> {
     // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
-    let mut known: SmallVec<[(&str, i128, usize); 8]> = SmallVec::new();
-    for (place, (field_name, spec)) in signature.fields().iter().enumerate() {
-        let (Some(shape), Some(found)) = (spec.declared_shape(), field(place)) else { continue };
-        for (axis, size) in shape.iter().enumerate() {
-            let Size::Named { name, offset } = size else { continue };
-            let extent = found.shape()[axis];
-            let got = i128::from(extent) - i128::from(*offset);
-            if got < 0 {
-                let (dimension, size) = (dimension(found, axis), size.to_string());
-                let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
-                return Err(SignatureError::of(field_name, error));
-            }
-            match known.iter().find(|(other, ..)| **other == **name) {
-                Some((_, wanted, first)) if *wanted != got => {
-                    return Err(SignatureError::Sizes {
-                        field: field_name.clone(),
-                        name: name.clone(),
-                        got,
-                        size: size.to_string(),
-                        extent,
-                        other: signature.fields()[*first].0.clone(),
-                        wanted: *wanted,
-                    });
-                }
-                Some(_) => {}
-                None => known.push((name, got, place)),
-            }
+    let mut known: SmallVec<[Option<(i128, usize)>; 8]> = SmallVec::new();
+    for (place, axis, number) in &signature.named_extents {
+        let (field_name, spec) = &signature.fields()[*place];
+        let (Some(shape), Some(found)) = (spec.declared_shape(), field(*place)) else { continue };
+        let Size::Named { name, offset } = &shape[*axis] else { continue };
+        let extent = found.shape()[*axis];
+        let got = i128::from(extent) - i128::from(*offset);
+        if got < 0 {
+            let (dimension, size) = (dimension(found, *axis), shape[*axis].to_string());
+            let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
+            return Err(SignatureError::of(field_name, error));
+        }
+        if known.len() <= *number {
+            known.resize(number + 1, None);
+        }
+        let (wanted, first) = *known[*number].get_or_insert((got, *place));
+        if wanted != got {
+            return Err(SignatureError::Sizes {
+                field: field_name.clone(),
+                name: name.clone(),
+                got,
+                size: shape[*axis].to_string(),
+                extent,
+                other: signature.fields()[first].0.clone(),
+                wanted,
+            });
         }
     }
     Ok(())
 }
 
-/// A dimension as errors name it: by its label, or by its number if there are no labels.
 pub(super) fn dimension(field: &Descriptor, axis: usize) -> String {
     let label = field.dims().and_then(|dims| dims.iter().nth(axis));
     label.map_or_else(|| format!("axis {axis}"), |label| format!("dimension {:?}", label.to_string()))

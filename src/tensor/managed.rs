@@ -31,14 +31,24 @@ pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     if header.version().is_none() {
         descriptor.set_readonly(true);
     }
-    if !is_own(header) {
-        return Ok(Owner::managed(managed));
-    }
-    // Owning the struct instead would make a chain that grows with every round trip.
+    // Owning the struct of an owner of ours would make a chain that grows with every round trip.
+    // SAFETY: as above.
+    Ok(match unsafe { owner_in(header) } {
+        Some(exported) => {
+            drop(managed);
+            Owner::returned(exported)
+        }
+        None => Owner::managed(managed),
+    })
+}
+
+/// Returns the owner in a managed tensor that was made here; `None` for one of another library.
+///
+/// # Safety
+/// - The struct is a live managed tensor.
+pub(crate) unsafe fn owner_in<M: ManagedTensorBase>(managed: &M) -> Option<Owner> {
     // SAFETY: a struct that was made here keeps an owner.
-    let exported = unsafe { Owner::clone_raw(header.manager_ctx()) };
-    drop(managed);
-    Ok(Owner::returned(exported))
+    is_own(managed).then(|| unsafe { Owner::clone_raw(managed.manager_ctx()) })
 }
 
 /// The deleters of the structs that [`Tensor`] has exported, of the versioned and the legacy ABI; 0 before the first export.

@@ -44,10 +44,10 @@ pub use cudarc::CudaView;
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
 pub use index::{Index, IndexError};
-#[cfg(feature = "python")]
-pub(crate) use managed::consume_managed;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use managed::in_order;
+#[cfg(feature = "python")]
+pub(crate) use managed::{consume_managed, owner_in};
 pub use owner::Owner;
 #[cfg(feature = "signature")]
 pub use owner::{BlockInfo, MemoryReport, report as memory_report};

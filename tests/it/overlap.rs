@@ -1,8 +1,8 @@
 //! Overlap of two fields, compared with the sets of all addresses of their bytes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use dlfield::native::{Strided, overlap};
+use dlfield::native::{Spans, Strided, overlap};
 use dlfield::{DType, Descriptor, Device};
 use proptest::array::uniform4;
 use proptest::collection::vec;
@@ -161,4 +161,56 @@ fn only_devices_with_the_same_addresses_meet() {
     ] {
         assert_eq!(meet(&on(one), &on(other)), met, "{one} {other}");
     }
+}
+
+/// A field among others, some of them far longer.
+fn borrowed() -> impl Strategy<Value = Field> {
+    let extent = prop_oneof![6 => 0i64..20, 1 => Just(5000i64)];
+    (extent, -2i64..=2, itemsize(), 0usize..2000).prop_map(|(extent, stride, itemsize, ahead)| Field {
+        address: MIDDLE + ahead,
+        shape: vec![extent],
+        strides: vec![stride],
+        itemsize,
+    })
+}
+
+proptest! {
+    #![proptest_config(config(1))]
+
+    /// Of the borrows that have not ended, those that overlap a field are among the near ones, and no others are.
+    #[test]
+    fn borrows_that_overlap_are_near(
+        borrows in vec((borrowed(), any::<bool>(), any::<bool>()), 0..50),
+        asked in borrowed(),
+    ) {
+        let asked = asked.descriptor(Device::CPU);
+        let borrows: Vec<_> = borrows.iter().map(|(field, writes, ends)| (field.descriptor(Device::CPU), *writes, *ends)).collect();
+        let mut spans = Spans::new();
+        for (number, (memory, writes, _)) in borrows.iter().enumerate() {
+            spans.insert(memory, *writes, number, number);
+        }
+        for (number, (memory, writes, _)) in borrows.iter().enumerate().filter(|(_, (.., ends))| *ends) {
+            spans.remove(memory, *writes, number);
+        }
+        for writes in [false, true] {
+            let near: BTreeSet<usize> = spans.near(&asked, writes).collect();
+            let living = |number: &usize| borrows[*number].1 == writes && !borrows[*number].2;
+            prop_assert!(near.iter().all(living));
+            let overlapping = (0..borrows.len()).filter(living).filter(|number| borrows[*number].0.overlaps(&asked));
+            prop_assert!(overlapping.collect::<BTreeSet<_>>().is_subset(&near));
+        }
+    }
+}
+
+#[test]
+fn few_borrows_are_near_among_many() {
+    let field =
+        |address, length| Field { address, shape: vec![length], strides: vec![1], itemsize: 1 }.descriptor(Device::CPU);
+    let mut spans = Spans::new();
+    for number in 0..1000 {
+        spans.insert(&field(MIDDLE + 256 * number, 64), true, number, number);
+    }
+    spans.insert(&field(MIDDLE, 256_000), true, 1000, 1000);
+    assert!(spans.near(&field(MIDDLE + 256 * 500, 64), true).count() <= 3);
+    assert_eq!(spans.near(&field(2 * MIDDLE, 64), true).count(), 0);
 }

@@ -342,3 +342,62 @@ fn memory_fits_a_device_that_can_access_it() {
         }
     }
 }
+
+/// The first pair of fields in the signature's order of which the first is written and the other shares its memory, by comparing
+/// all pairs. A pair of written fields counts once.
+fn first_overlap(fields: &[(Descriptor, bool)]) -> Option<(usize, usize)> {
+    let all = || 0..fields.len();
+    let pairs = all().filter(|place| fields[*place].1).flat_map(|place| all().map(move |other| (place, other)));
+    let mut counted = pairs.filter(|(place, other)| place != other && (place < other || !fields[*other].1));
+    counted.find(|(place, other)| fields[*place].0.overlaps(&fields[*other].0))
+}
+
+proptest! {
+    #![proptest_config(config(1))]
+
+    /// The error names the pair that comparing all pairs finds first, in whatever order the fields are given.
+    #[test]
+    fn an_overlap_is_found_and_named_as_by_comparing_all_pairs(
+        fields in vec((0usize..3000, 0i64..40, select(vec![1i64, 2, -1, -3]), any::<bool>()), 1..40),
+        turn in any::<Pick>(),
+    ) {
+        let field = |(start, extent, stride, written): (usize, i64, i64, bool)| {
+            let start = std::ptr::without_provenance_mut((1 << 40) + start);
+            (Descriptor::new(start, Device::CPU, DType::U8, false, &[extent], &[stride]).unwrap(), written)
+        };
+        let fields: Vec<(Descriptor, bool)> = fields.into_iter().map(field).collect();
+        let names: Vec<String> = (0..fields.len()).map(|place| format!("f{place}")).collect();
+        let specs = fields.iter().zip(&names).map(|((_, written), name)| {
+            let access = if *written { Access::ReadWrite } else { Access::Read };
+            (name.as_str(), FieldSpec::new(DType::U8, None).access(access))
+        });
+        let signature = Signature::new(specs).unwrap();
+        let mut given: Vec<_> = names.iter().zip(&fields).map(|(name, (field, _))| (name.as_str(), field)).collect();
+        given.rotate_left(turn.index(fields.len()));
+        let found = match signature.bind(&given) {
+            Ok(bound) => {
+                prop_assert!(names.iter().all(|name| bound.get(name).is_some()));
+                None
+            }
+            Err(Error::Signature(SignatureError::Overlap { field, other })) => Some((field, other)),
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        };
+        let expected = first_overlap(&fields).map(|(place, other)| (names[place].as_str().into(), names[other].as_str().into()));
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn three_fields_of_the_same_elements_share_one_copy() {
+    let x = Tensor::from(vec![1.0f32, 2.0]);
+    let spec = |access| FieldSpec::new(DType::F64, Dims::standard(1)).access(access);
+    for written in 0..3 {
+        let access = |place| if place == written { Access::ReadWrite } else { Access::Read };
+        let signature =
+            Signature::new(["a", "b", "c"].into_iter().enumerate().map(|(place, name)| (name, spec(access(place)))));
+        let signature = signature.unwrap().with_overlap(true);
+        let bound = signature.bind_or_copy(&[("a", &x), ("b", &x), ("c", &x)]).unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| bound.get(name).unwrap().ptr());
+        assert!(a == b && b == c, "{written} is written");
+    }
+}

@@ -80,6 +80,17 @@ pub mod mixed {
         called
     }
 
+    /// Calls `function` while rust-numpy has borrowed each array to write.
+    #[pyfunction]
+    fn with_readwrites<'py>(
+        arrays: Vec<PyReadwriteArrayDyn<'py, f64>>,
+        function: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let called = function.call0();
+        drop(arrays);
+        called
+    }
+
     /// Calls `function` while rust-numpy has borrowed each array to read.
     #[pyfunction]
     fn with_readonly<'py>(

@@ -22,13 +22,27 @@ pub(crate) struct PyDescriptor {
     pub(crate) object: Option<Py<PyAny>>,
     /// The owner that the producer passed for this description, if any.
     owner: Option<Owner>,
+    /// Whether the owner keeps the memory only as long as the object lives.
+    owner_needs_object: bool,
     pub(crate) protocol: &'static str,
 }
 
 impl PyDescriptor {
-    /// Sets the described object, the owner beside the object, and the protocol.
-    pub(crate) fn set(&mut self, object: Bound<'_, PyAny>, owner: Option<Owner>, protocol: &'static str) {
+    /// Sets the described object, whose memory has no other owner, and the protocol.
+    pub(crate) fn set(&mut self, object: Bound<'_, PyAny>, protocol: &'static str) {
+        self.set_owned(object, None, false, protocol);
+    }
+
+    /// Sets the described object, the owner beside the object and whether that needs the object, and the protocol.
+    pub(crate) fn set_owned(
+        &mut self,
+        object: Bound<'_, PyAny>,
+        owner: Option<Owner>,
+        owner_needs_object: bool,
+        protocol: &'static str,
+    ) {
         (self.object, self.owner, self.protocol) = (Some(object.unbind()), owner, protocol);
+        self.owner_needs_object = owner_needs_object;
     }
 
     pub(crate) fn descriptor_mut(&mut self) -> &mut Descriptor {
@@ -47,14 +61,15 @@ impl PyDescriptor {
     pub(crate) fn reversed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDescriptor>> {
         freelist::create(py, |reversed: &mut PyDescriptor| {
             reversed.descriptor = self.descriptor.reversed();
-            reversed.set(self.object(py), self.owner.clone(), self.protocol);
+            reversed.set_owned(self.object(py), self.owner.clone(), self.owner_needs_object, self.protocol);
             Ok(())
         })
     }
 
     /// Returns the parts that imports use.
     pub(crate) fn parts<'py>(&self, py: Python<'py>) -> Description<'_, 'py> {
-        Description { descriptor: &self.descriptor, object: self.object(py), owner: self.owner.as_ref() }
+        let (object, owner) = (self.object(py), self.owner.as_ref());
+        Description { descriptor: &self.descriptor, object, owner, owner_needs_object: self.owner_needs_object }
     }
 }
 
@@ -66,7 +81,13 @@ impl HasFreelist for PyDescriptor {
     }
 
     fn blank() -> PyDescriptor {
-        PyDescriptor { descriptor: Descriptor::BLANK, object: None, owner: None, protocol: "" }
+        PyDescriptor {
+            descriptor: Descriptor::BLANK,
+            object: None,
+            owner: None,
+            owner_needs_object: false,
+            protocol: "",
+        }
     }
 
     fn release(&mut self, py: Python<'_>) {

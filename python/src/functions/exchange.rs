@@ -276,7 +276,7 @@ fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>
         if arguments.is_none()
             && let Some(ran_code) = import::describe_exact_array(obj, description.descriptor_mut())?
         {
-            description.set(obj.clone(), None, "numpy");
+            description.set(obj.clone(), "numpy");
             return if ran_code { import::check_described(&description.parts(py)) } else { Ok(()) };
         }
         let (metadata, options);
@@ -289,10 +289,10 @@ fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>
         };
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, request, &mut imported)?;
-        let Imported { owner, protocol, ran_no_code, readonly_unknown, .. } = imported;
+        let Imported { owner, owner_needs_object, protocol, ran_no_code, readonly_unknown, .. } = imported;
         // Memory with an owner stays in place.
         let may_have_moved = !ran_no_code && owner.is_none();
-        description.set(import::object_to_keep(obj), owner, protocol);
+        description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
         if may_have_moved {
             import::check_described(&description.parts(py))?;
         }

@@ -43,8 +43,8 @@ fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, &Request::new(RequestAccess::Inspect), &mut imported)?;
-        let Imported { owner, protocol, .. } = imported;
-        description.set(import::object_to_keep(obj), owner, protocol);
+        let Imported { owner, owner_needs_object, protocol, .. } = imported;
+        description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
         Ok(())
     })
 }

@@ -26,7 +26,7 @@ pub(crate) fn describe_argument<'py>(
     description: &mut PyDescriptor,
 ) -> PyResult<ArgumentInfo> {
     if let Some(ran_code) = import::describe_exact_array(object, description.descriptor_mut())? {
-        description.set(object.clone(), None, "numpy");
+        description.set(object.clone(), "numpy");
         return Ok(ArgumentInfo { hooks: None, ran_code_before: false, ran_code });
     }
     // The host is not requested: its buffer is the default, and producers may copy if a device is requested.
@@ -60,8 +60,8 @@ pub(crate) fn describe_argument<'py>(
         }
     }
     let hooks = if imported.ran_no_code { None } else { imported.hooks(imported.descriptor.device())? };
-    let Imported { owner, protocol, ran_no_code, .. } = imported;
-    description.set(import::object_to_keep(object), owner, protocol);
+    let Imported { owner, owner_needs_object, protocol, ran_no_code, .. } = imported;
+    description.set_owned(import::object_to_keep(object), owner, owner_needs_object, protocol);
     let mut ran_code = !ran_no_code;
     // Arrays of NumPy cannot require grad.
     let is_checked = protocol == "numpy" || ran_code_before && ran_no_code;

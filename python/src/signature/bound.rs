@@ -134,7 +134,7 @@ impl PyBound {
     }
 
     fn place(&self, name: &str) -> PyResult<Option<usize>> {
-        Ok(self.signature()?.signature.fields().iter().position(|(known, _)| **known == *name))
+        Ok(self.signature()?.signature.place(name, 0))
     }
 }
 

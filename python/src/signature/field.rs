@@ -199,7 +199,7 @@ impl Copy {
         let owner = PyTensor::create(py, tensor.clone())?;
         let described = freelist::create(py, |description: &mut PyDescriptor| {
             *description.descriptor_mut() = tensor.descriptor().clone();
-            description.set(owner.into_any(), None, "dlfield");
+            description.set(owner.into_any(), "dlfield");
             Ok(())
         })?;
         Ok(Copy { described: described.unbind(), writeback })

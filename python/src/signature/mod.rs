@@ -11,6 +11,7 @@ mod pickle;
 mod spec;
 mod stencil;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use bound::PyBound;
@@ -24,6 +25,9 @@ use crate::classes::freelist;
 use dlfield::native::new_error;
 use dlfield::native::{args, errors};
 use dlfield::{Device, FieldSpec, Signature, SignatureError};
+
+/// As many names are compared one by one in less time than one is looked up.
+const FEW: usize = 16;
 
 /// The fields that a stencil takes, checked at every call by `bind`.
 ///
@@ -68,6 +72,8 @@ pub(crate) struct PySignature {
     signature: Signature,
     /// The names, interned, in the signature's order.
     names: Vec<Py<PyString>>,
+    /// The position of each name by its address, as most names in code are interned.
+    by_address: HashMap<usize, usize>,
     /// Whether a field has the name of an attribute of `Bound`.
     hidden: Vec<bool>,
     copies: bool,
@@ -106,7 +112,8 @@ impl PySignature {
         let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
         let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
         let signature = Signature::new(specs)?.with_device(device).with_overlap(allow_overlap);
-        Ok(PySignature { signature, names, hidden, copies, warned })
+        let by_address = names.iter().enumerate().map(|(place, name)| (name.as_ptr().addr(), place)).collect();
+        Ok(PySignature { signature, names, by_address, hidden, copies, warned })
     }
 
     /// Return the signature of the fields that a function, a class or a mapping annotates.
@@ -276,9 +283,17 @@ impl PySignature {
         (name, spec)
     }
 
+    /// The position of the field with this name, if the name is interned.
+    fn place_of_interned(&self, name: &Bound<'_, PyAny>) -> Option<usize> {
+        if self.names.len() <= FEW {
+            return self.names.iter().position(|known| name.is(known));
+        }
+        self.by_address.get(&name.as_ptr().addr()).copied()
+    }
+
     /// The position of the field that an interned attribute name refers to.
     fn attribute(&self, name: &Bound<'_, PyAny>) -> Option<usize> {
-        self.names.iter().position(|known| name.is(known)).filter(|place| !self.hidden[*place])
+        self.place_of_interned(name).filter(|place| !self.hidden[*place])
     }
 
     /// The position of a field. Tries `guess` first: callers tend to name fields in the signature's order.
@@ -286,16 +301,12 @@ impl PySignature {
         if self.names.get(guess).is_some_and(|known| name.is(known)) {
             return Ok(guess);
         }
-        if let Some(place) = self.names.iter().position(|known| name.is(known)) {
+        if let Some(place) = self.place_of_interned(name) {
             return Ok(place);
         }
         // Names that are built at run time are not interned.
         let text = name.to_string_lossy();
-        let fields = self.signature.fields();
-        if fields.get(guess).is_some_and(|(known, _)| **known == *text) {
-            return Ok(guess);
-        }
-        let found = fields.iter().position(|(known, _)| **known == *text);
+        let found = self.signature.place(&text, guess);
         found.ok_or_else(|| {
             let allowed: Vec<&str> = self.signature.fields().iter().map(|(name, _)| &**name).collect();
             let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };

@@ -2,11 +2,13 @@
 
 #![allow(unsafe_code, reason = "types and array structs are read as the C structs they are")]
 
+use std::ffi::CStr;
 use std::ops::Range;
 use std::ptr::null_mut;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use numpy::npyffi::{NPY_ARRAY_OWNDATA, NpyTypes, PyArrayInterface, PyArrayObject, get_type_object, npy_intp};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, get_array_module};
 use pyo3::prelude::*;
@@ -16,6 +18,7 @@ use pyo3::{ffi, intern};
 use crate::layout::Extents;
 use crate::protocol::array_struct::ArrayStruct;
 use crate::python::ffi::getattr::loaded;
+use crate::tensor::{Owner, owner_in};
 
 /// NumPy's array type; NULL until NumPy is known to be imported.
 static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
@@ -81,6 +84,23 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         // A write-back copy owns its memory and has a base too.
         let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
         if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
+    }
+}
+
+/// Returns the owner of a `Tensor`'s memory that `numpy.from_dlpack` has made an array of; `None` for any other base of an array.
+///
+/// Source: `NPY_DLPACK_INTERNAL_CAPSULE_NAME` and its versioned twin in NumPy's `npy_dlpack.h`.
+pub fn owner_of_import(base: &Bound<'_, PyAny>) -> Option<Owner> {
+    const VERSIONED: &CStr = c"numpy_dltensor_versioned";
+    const LEGACY: &CStr = c"numpy_dltensor";
+    let capsule = base.cast_exact::<PyCapsule>().ok()?;
+    let held = |name| capsule.is_valid_checked(Some(name)).then(|| capsule.pointer_checked(Some(name)).ok()).flatten();
+    // SAFETY: NumPy keeps the managed tensor of each kind in a capsule of this name, as long as the capsule lives.
+    unsafe {
+        if let Some(versioned) = held(VERSIONED) {
+            return owner_in(versioned.cast::<DLManagedTensorVersioned>().as_ref());
+        }
+        owner_in(held(LEGACY)?.cast::<DLManagedTensor>().as_ref())
     }
 }
 

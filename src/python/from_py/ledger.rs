@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use rustc_hash::FxBuildHasher;
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, Spans};
 use crate::error::Result;
 use crate::python::from_py::shared_list::{self, Listed};
 use crate::python::from_py::threads::{self, ThreadId};
@@ -95,12 +95,17 @@ pub(super) struct Entry {
     place: usize,
 }
 
+/// As many borrows are compared one by one in less time than they are ordered.
+const FEW: usize = 32;
+
 /// All live arguments: entries in use, then free ones. Entries are never deallocated; there are as many as there were live
 /// arguments at one time.
 pub(super) struct Ledger {
     entries: Vec<NonNull<Entry>>,
     used: usize,
     writers: usize,
+    /// The borrowed entries by address, from when there are many until all are free.
+    spans: Option<Spans<NonNull<Entry>>>,
     /// The arrays that rust-numpy has borrowed, by address and thread: their entries, and how often each is borrowed. A borrow
     /// of rust-numpy ends in the thread in which it began.
     arrays: HashMap<(usize, ThreadId), (NonNull<Entry>, usize), FxBuildHasher>,
@@ -118,6 +123,7 @@ static LEDGER: Shared = Shared(UnsafeCell::new(Ledger {
     entries: Vec::new(),
     used: 0,
     writers: 0,
+    spans: None,
     arrays: HashMap::with_hasher(FxBuildHasher),
     left: Vec::new(),
 }));
@@ -168,6 +174,12 @@ impl Ledger {
         // SAFETY: entries live for the rest of the process; these fields are accessed through the ledger only; `holding`
         // is the argument's, which is gone.
         unsafe {
+            if let Some(spans) = &mut self.spans
+                && entry.as_ref().access != BorrowAccess::None
+            {
+                let writes = entry.as_ref().access == BorrowAccess::Write;
+                spans.remove(&*entry.as_ref().descriptor.get(), writes, entry.addr().get());
+            }
             let (place, last) = ((*entry.as_ptr()).place, self.entries[self.used]);
             self.writers -= usize::from((*entry.as_ptr()).access == BorrowAccess::Write);
             (*entry.as_ptr()).access = BorrowAccess::None;
@@ -177,6 +189,9 @@ impl Ledger {
             self.entries.swap(place, self.used);
             (*last.as_ptr()).place = place;
             (*entry.as_ptr()).place = self.used;
+            if self.used == 0 {
+                self.spans = None;
+            }
             std::mem::replace(&mut *(*entry.as_ptr()).holding.get(), Holding::NOTHING)
         }
     }
@@ -196,33 +211,44 @@ impl Ledger {
             // SAFETY: this field is accessed through the ledger only.
             unsafe { (*entry.as_ptr()).access = access };
             self.writers += usize::from(access == BorrowAccess::Write);
+            if let Some(spans) = &mut self.spans {
+                enter(spans, entry);
+            }
         }
         held
     }
 
     /// What the memory is borrowed for already, if that conflicts.
-    fn conflict(&self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<&'static str> {
+    fn conflict(&mut self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<&'static str> {
         if access == BorrowAccess::Read && self.writers == 0 {
             return None;
         }
         // SAFETY: the descriptor is complete, and no longer changes while its entry is in use.
         let mine = unsafe { &*(*entry.as_ptr()).descriptor.get() };
-        self.entries[..self.used].iter().find_map(|other| {
-            // SAFETY: as above, for entries that are borrowed.
-            let (held, descriptor) = unsafe { ((*other.as_ptr()).access, (*other.as_ptr()).descriptor.get()) };
+        let held = |other: NonNull<Entry>| {
+            // SAFETY: entries live for the rest of the process, and only the ledger, which is held, writes this field.
+            let (held, by_rust_numpy) = unsafe { (other.as_ref().access, other.as_ref().by_rust_numpy) };
             let matters = held == BorrowAccess::Write || held == BorrowAccess::Read && access == BorrowAccess::Write;
-            // SAFETY: as above.
-            if !matters || !mine.overlaps(unsafe { &*descriptor }) {
+            // SAFETY: as for `mine`, of an entry that is borrowed.
+            if !matters || !mine.overlaps(unsafe { &*other.as_ref().descriptor.get() }) {
                 return None;
             }
-            // SAFETY: this field is accessed through the ledger only.
-            let by_rust_numpy = unsafe { (*other.as_ptr()).by_rust_numpy };
             Some(match held {
                 _ if by_rust_numpy => shared_list::BORROWS,
                 BorrowAccess::Write => "writes",
                 _ => "reads",
             })
-        })
+        };
+        if self.used <= FEW && self.spans.is_none() {
+            return self.entries[..self.used].iter().copied().find_map(held);
+        }
+        let spans = self.spans.get_or_insert_with(|| {
+            let mut spans = Spans::new();
+            self.entries[..self.used].iter().for_each(|entry| enter(&mut spans, *entry));
+            spans
+        });
+        let writers = spans.near(mine, true).find_map(held);
+        writers.or_else(|| if access == BorrowAccess::Write { spans.near(mine, false).find_map(held) } else { None })
     }
 
     /// The borrows of arguments in the list of another extension.
@@ -312,7 +338,7 @@ impl Ledger {
             !alive.contains(&unsafe { (*entry.as_ptr()).thread })
         };
         let ended: Vec<_> = self.entries[..self.used].iter().filter(ended).copied().collect();
-        self.arrays.retain(|_, (entry, _)| !ended.contains(entry));
+        self.arrays.retain(|(_, thread), _| alive.contains(thread));
         for entry in ended {
             let holding = self.close(entry);
             self.left.push(holding);
@@ -322,6 +348,19 @@ impl Ledger {
     /// What ended threads kept.
     pub(super) fn take_left(&mut self) -> Vec<Holding> {
         std::mem::take(&mut self.left)
+    }
+}
+
+/// Enters the memory of an entry, if it is borrowed.
+fn enter(spans: &mut Spans<NonNull<Entry>>, entry: NonNull<Entry>) {
+    // SAFETY: entries live for the rest of the process; the first field is accessed through the ledger only, and the descriptor of a
+    // borrowed entry no longer changes.
+    unsafe {
+        let access = entry.as_ref().access;
+        if access != BorrowAccess::None {
+            let memory = &*entry.as_ref().descriptor.get();
+            spans.insert(memory, access == BorrowAccess::Write, entry.addr().get(), entry);
+        }
     }
 }
 

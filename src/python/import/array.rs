@@ -45,6 +45,7 @@ pub(super) fn import(
         return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());
     }
     // The array may not keep the object that has the memory; a description keeps that object itself.
+    imported.owner_needs_object = request.ownership == Ownership::Borrow;
     let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
     let owner = Owner::foreign((object, imported.owner.take()));
     Ok(imported.owned(owner))

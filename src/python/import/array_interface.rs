@@ -34,11 +34,13 @@ pub(super) fn import(
     check_copied(&dict, request)?;
     let held = dictionary::on_host(object, &Entries::of(&dict)?, &HOST, imported.descriptor)?;
     imported.discarded_nothing = held.is_none();
-    // Producers tie the memory to the dictionary too; a description keeps the object itself.
-    let owner = match (request.ownership, held) {
-        (Ownership::Borrow, None) => py_owner::owner(dict.as_any()),
-        (Ownership::Borrow, held) => Owner::foreign((PyOwner::new(dict.as_any()), held)),
-        (Ownership::Share, held) => Owner::foreign((PyOwner::new(object), PyOwner::new(dict.as_any()), held)),
+    imported.owner_needs_object = held.is_none() && request.ownership == Ownership::Borrow;
+    let owner = match (held, request.ownership) {
+        // A buffer keeps its memory.
+        (Some(held), _) => held,
+        // Producers tie the memory to the dictionary too; a description keeps the object itself.
+        (None, Ownership::Borrow) => py_owner::owner(dict.as_any()),
+        (None, Ownership::Share) => Owner::foreign((PyOwner::new(object), PyOwner::new(dict.as_any()))),
     };
     Ok(imported.owned(owner))
 }

@@ -37,6 +37,7 @@ pub(super) fn import(
     let dtype = dictionary::own_dtype(object, &typestr)?;
     found.into_interface(&typestr, dtype, descr)?.read_into(imported.descriptor, &STRUCT, Device::CPU)?;
     // The capsule keeps the memory; a description keeps the object itself.
+    imported.owner_needs_object = request.ownership == Ownership::Borrow;
     let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
     Ok(imported.owned(Owner::foreign((object, PyOwner::new(&capsule)))))
 }

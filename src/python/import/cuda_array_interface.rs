@@ -81,6 +81,7 @@ impl Side {
         found.read_into(imported.descriptor, self.interface, device.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
         imported.producer_stream = found.stream;
+        imported.owner_needs_object = request.ownership == Ownership::Borrow;
         let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
         Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any())))))
     }

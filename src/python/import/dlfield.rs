@@ -53,7 +53,9 @@ fn import_described(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let Some(Description { descriptor: described, object, owner }) = own_classes::description(object) else {
+    let Some(Description { descriptor: described, object, owner, owner_needs_object }) =
+        own_classes::description(object)
+    else {
         return Ok(false);
     };
     *imported.descriptor = described.clone();
@@ -66,8 +68,13 @@ fn import_described(
         sync::synchronize_host(object.py(), tensor)?;
     }
     let owner = match (owner, request.ownership) {
-        (Some(owner), Ownership::Borrow) => owner.clone(),
-        (Some(owner), Ownership::Share) => owners::owner_and_object(owner.clone(), &object),
+        (Some(owner), Ownership::Borrow) => {
+            imported.owner_needs_object = owner_needs_object;
+            owner.clone()
+        }
+        (Some(owner), Ownership::Share) if owner_needs_object => owners::owner_and_object(owner.clone(), &object),
+        // Owning the object too would make a chain of fields that are described and imported again and again.
+        (Some(owner), Ownership::Share) => owner.clone(),
         (None, Ownership::Borrow) => {
             pinned::check_unmoved(&object, imported.descriptor)?;
             return Ok(imported.borrowed());

@@ -35,7 +35,11 @@ pub(super) fn import<'py>(
         imported.producer_stream = found.stream;
         None
     };
-    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
-    let owner = Owner::foreign((object, PyOwner::new(dict.as_any()), held));
+    imported.owner_needs_object = held.is_none() && request.ownership == Ownership::Borrow;
+    // A buffer keeps its memory; else producers tie it to the object or to the dictionary, and a description keeps the object itself.
+    let owner = held.unwrap_or_else(|| {
+        let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+        Owner::foreign((object, PyOwner::new(dict.as_any())))
+    });
     Ok(imported.owned(owner))
 }

@@ -20,6 +20,9 @@ pub struct Imported<'d, 'py> {
     pub protocol: &'static str,
     /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for `Ownership::Borrow`.
     pub owner: Option<Owner>,
+    /// Whether the memory lives only as long as the object, too: a dictionary or a struct of addresses says nothing of who keeps it.
+    /// Only for `Ownership::Borrow`: a description keeps the object beside the owner, so that the garbage collector sees it.
+    pub owner_needs_object: bool,
     /// Whether the memory counts as read-only because its struct has no read-only flag.
     pub readonly_unknown: bool,
     /// The producer's stream, on which work on the memory may still run, if the producer names it.
@@ -74,6 +77,7 @@ impl<'d> Imported<'d, '_> {
             descriptor,
             protocol: "",
             owner: None,
+            owner_needs_object: false,
             readonly_unknown: false,
             producer_stream: None,
             promise: None,

@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::protocol::ExchangeError;
 use crate::python::convert::dtype;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::numpy_api::{base, is_array, is_exact};
+use crate::python::ffi::numpy_api::{is_array, is_exact};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
 use crate::python::import::request::{Ownership, Request};
@@ -73,10 +73,7 @@ fn import_struct(
 /// As [`import_struct`], for memory that outlives the call.
 fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
     // The owner first: it keeps the memory at the address that is read next.
-    let owner = match base(object).and_then(|base| owners::exporting_tensor(&base)) {
-        Some(owner) => owner,
-        None => owners::pinned_array(object)?,
-    };
+    let owner = owners::of_array(object)?;
     describe(object, imported.descriptor)?;
     Ok(imported.owned(owner))
 }

@@ -10,8 +10,7 @@ use crate::python::own_classes;
 use crate::python::py_owner::{self, PyOwner};
 use crate::tensor::Owner;
 
-/// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
-/// description keeps its object separately.
+/// Returns an owner that keeps both `owner` and the object.
 pub(super) fn owner_and_object(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
     owner.with(PyOwner::new(object))
 }
@@ -38,7 +37,13 @@ pub(super) fn exporting_tensor(object: &Bound<'_, PyAny>) -> Option<Owner> {
         if let Some(tensor) = own_classes::tensor(&object) {
             return Some(tensor.owner().clone());
         }
-        object = if is_exact(&object) { base(&object)? } else { exporter(&object)? };
+        object = if is_exact(&object) {
+            base(&object)?
+        } else if let Some(exporter) = exporter(&object) {
+            exporter
+        } else {
+            return numpy_api::owner_of_import(&object);
+        };
     }
     None
 }
@@ -61,6 +66,14 @@ fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
             deferred::drop_deferred_references();
             None
         }
+    }
+}
+
+/// Returns an owner of an array's memory: that of the `Tensor` whose memory the array shows, else one that pins the array.
+pub(super) fn of_array(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    match base(array).and_then(|base| exporting_tensor(&base)) {
+        Some(owner) => Ok(owner),
+        None => pinned_array(array),
     }
 }
 

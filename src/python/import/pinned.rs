@@ -10,7 +10,7 @@ use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
 use crate::python::import::type_info::{TypeInfo, torch_table};
-use crate::python::import::{numpy, owners, torch};
+use crate::python::import::{numpy, owners, storages, torch};
 use crate::python::own_classes;
 use crate::python::py_owner;
 use crate::python::tensor_api;
@@ -71,13 +71,18 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
         return Ok(tensor.owner().clone());
     }
     if TypeInfo::of(object)?.torch_borrow().is_some() {
+        if let Some(storage) = storages::holder(object.py(), found) {
+            check_unmoved(object, found)?;
+            return Ok(py_owner::owner(&storage));
+        }
         let storage = torch::Storage::of(object)?;
         storage.pin(found.device())?;
         check_unmoved(object, found)?;
         storage.check_contains(found)?;
+        storage.remember(found)?;
         return Ok(storage.into_owner());
     }
-    let owner = if is_array(object) { owners::pinned_array(object)? } else { py_owner::owner(object) };
+    let owner = if is_array(object) { owners::of_array(object)? } else { py_owner::owner(object) };
     check_unmoved(object, found)?;
     Ok(owner)
 }

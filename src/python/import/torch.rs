@@ -158,7 +158,7 @@ impl<'py> Storage<'py> {
     }
 
     /// Caches the storage, which is pinned, as the one with the field's memory.
-    fn remember(&self, field: &Descriptor) -> PyResult<()> {
+    pub(super) fn remember(&self, field: &Descriptor) -> PyResult<()> {
         if field.device() != Device::CPU {
             return Ok(());
         }

@@ -64,7 +64,7 @@ impl Owner {
             had => had?,
         };
         let (start, uses) = (block.as_ptr(), block.stream_uses());
-        let owner = OwnerInner::with_stream_uses(OwnerKind::Block(block), uses);
+        let owner = OwnerInner::with_stream_uses(OwnerKind::Block(block), uses.into());
         owner.iter().for_each(|owner| registry::enter(owner, device));
         Ok((Owner(owner), start))
     }

@@ -33,7 +33,7 @@ impl Owner {
                 ExclusiveOwner::Block(block) => OwnerKind::Block(block),
                 ExclusiveOwner::Elements(elements) => OwnerKind::Elements(elements),
             },
-            uses,
+            uses.into(),
         ))
     }
 
@@ -79,7 +79,7 @@ impl Owner {
         };
         let OwnerKind::Returned(exported) = &mut *inner.kind else { return Ok(()) };
         exported.check_exclusive()?;
-        if inner.uses.is_some() {
+        if inner.uses.own().is_some() {
             // The memory may not be released before the work of these streams.
             return Err(ExchangeError::UsedByStreams);
         }

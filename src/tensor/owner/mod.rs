@@ -61,8 +61,35 @@ struct OwnerInner {
     exported: AtomicBool,
     /// How many safe functions of this crate are reading it now, plus a large number for each guard.
     readers: AtomicUsize,
-    /// The streams whose work must be done before device memory is released.
-    uses: Option<Box<StreamUses>>,
+    uses: Uses,
+}
+
+/// The streams whose work must be done before device memory is released.
+enum Uses {
+    /// No device can use the memory.
+    None,
+    /// This owner waits for them.
+    Own(Box<StreamUses>),
+    /// An owner inside this one waits for them. It is found once: owners in owners may be a long chain.
+    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
+    Inside(Owner),
+}
+
+impl Uses {
+    fn own(&self) -> Option<&StreamUses> {
+        if let Uses::Own(uses) = self { Some(uses) } else { None }
+    }
+
+    /// Takes the streams out that this owner itself waits for.
+    fn take(&mut self) -> Option<Box<StreamUses>> {
+        if let Uses::Own(uses) = std::mem::replace(self, Uses::None) { Some(uses) } else { None }
+    }
+}
+
+impl From<Option<Box<StreamUses>>> for Uses {
+    fn from(uses: Option<Box<StreamUses>>) -> Uses {
+        uses.map_or(Uses::None, Uses::Own)
+    }
 }
 
 #[allow(dead_code, reason = "owners are held for their drop")]
@@ -107,10 +134,10 @@ impl Drop for OwnerInner {
 
 impl OwnerInner {
     fn new(kind: OwnerKind) -> Option<Arc<OwnerInner>> {
-        OwnerInner::with_stream_uses(kind, None)
+        OwnerInner::with_stream_uses(kind, Uses::None)
     }
 
-    fn with_stream_uses(kind: OwnerKind, uses: Option<Box<StreamUses>>) -> Option<Arc<OwnerInner>> {
+    fn with_stream_uses(kind: OwnerKind, uses: Uses) -> Option<Arc<OwnerInner>> {
         let (exported, readers) = (AtomicBool::new(false), AtomicUsize::new(0));
         Some(Arc::new(OwnerInner { kind: ManuallyDrop::new(kind), exported, readers, uses }))
     }
@@ -125,15 +152,27 @@ impl Owner {
     #[doc(hidden)]
     #[inline]
     pub fn stream_uses(&self) -> Option<&StreamUses> {
+        self.owner_with_uses()?.0.as_deref()?.uses.own()
+    }
+
+    /// Returns the owner that waits for the streams: this one, or one inside it. No loop: `returned` makes no chain.
+    #[inline]
+    fn owner_with_uses(&self) -> Option<&Owner> {
         let inner = self.0.as_deref()?;
-        match &*inner.kind {
-            OwnerKind::Returned(exported) if inner.uses.is_none() => exported.stream_uses(),
+        match (&inner.uses, &*inner.kind) {
+            (Uses::Own(_), _) => Some(self),
             #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
-            OwnerKind::Both(both) if inner.uses.is_none() => both.0.stream_uses(),
-            #[cfg(all(feature = "python", feature = "signature"))]
-            OwnerKind::Range(range) if inner.uses.is_none() => range.owner.stream_uses(),
-            _ => inner.uses.as_deref(),
+            (Uses::Inside(owner), _) => Some(owner),
+            // Memory that came back is exclusive again if it has no other owner, so this one has no second one of it.
+            (Uses::None, OwnerKind::Returned(exported)) => exported.owner_with_uses(),
+            (Uses::None, _) => None,
         }
+    }
+
+    /// Returns the streams as an owner has them that keeps this one.
+    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
+    fn uses_from_outside(&self) -> Uses {
+        self.owner_with_uses().map_or(Uses::None, |owner| Uses::Inside(owner.clone()))
     }
 
     /// Returns the same owner, released after the work of the streams in `uses`.
@@ -141,12 +180,12 @@ impl Owner {
         match self.0.as_mut().map(Arc::get_mut) {
             // Owns nothing.
             None => self,
-            Some(Some(inner)) if inner.uses.is_none() => {
-                inner.uses = Some(uses);
+            Some(Some(inner)) if inner.uses.own().is_none() => {
+                inner.uses = Uses::Own(uses);
                 self
             }
             // Shared, or with uses of its own already.
-            Some(_) => Owner(OwnerInner::with_stream_uses(OwnerKind::Foreign(Box::new(self)), Some(uses))),
+            Some(_) => Owner(OwnerInner::with_stream_uses(OwnerKind::Foreign(Box::new(self)), Uses::Own(uses))),
         }
     }
 
@@ -168,7 +207,7 @@ impl Owner {
     pub(super) fn returned(mut exported: Owner) -> Owner {
         // Memory that comes and goes often would have a long chain of owners.
         while let Some(inner) = &exported.0
-            && let (OwnerKind::Returned(first), None) = (&*inner.kind, &inner.uses)
+            && let (OwnerKind::Returned(first), None) = (&*inner.kind, inner.uses.own())
         {
             exported = first.clone();
         }
@@ -194,7 +233,8 @@ impl Owner {
     /// Returns an owner that keeps another value too, and knows the streams of this one.
     #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     pub(crate) fn with(self, keeper: impl Send + Sync + 'static) -> Owner {
-        Owner(OwnerInner::new(OwnerKind::Both(Box::new((self, Box::new(keeper))))))
+        let uses = self.uses_from_outside();
+        Owner(OwnerInner::with_stream_uses(OwnerKind::Both(Box::new((self, Box::new(keeper)))), uses))
     }
 
     /// Owns a vector of elements.
@@ -206,7 +246,7 @@ impl Owner {
     /// Owns a container of elements in a device's memory, which is released after the work of the streams in `uses`.
     #[cfg(feature = "cuda-any")]
     pub(crate) fn elements_freed_after(elements: impl Send + Sync + 'static, uses: Box<StreamUses>) -> Owner {
-        Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Some(uses)))
+        Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Uses::Own(uses)))
     }
 
     /// The owner that [`OpaqueContext::into_raw`] has made an address of.

@@ -39,7 +39,7 @@ impl Owner {
     #[cfg(all(feature = "python", feature = "signature"))]
     fn outer(&self) -> Option<&Owner> {
         match self.0.as_deref() {
-            Some(OwnerInner { kind, uses: None, .. }) => match &**kind {
+            Some(inner) if inner.uses.own().is_none() => match &*inner.kind {
                 OwnerKind::Range(range) => Some(&range.owner),
                 _ => None,
             },
@@ -65,6 +65,7 @@ impl Owner {
         }
         // Ranges in ranges would be a chain, with fields that are laid into fields.
         let owner = self.outer().cloned().unwrap_or(self);
-        Owner(OwnerInner::new(OwnerKind::Range(Box::new(Range { start, bytes, owner }))))
+        let uses = owner.uses_from_outside();
+        Owner(OwnerInner::with_stream_uses(OwnerKind::Range(Box::new(Range { start, bytes, owner })), uses))
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn put(owner: Arc<OwnerInner>) {
     let size = Size { bytes: block.len(), alignment: block.alignment() };
     // There are no weak references, so the only owner stays the only one. `take` looks again, in a way that makes the work of
     // other threads on the memory visible here.
-    if block.is_on_host() && size.all() <= LARGEST && owner.uses.is_none() {
+    if block.is_on_host() && size.all() <= LARGEST && owner.uses.own().is_none() {
         let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut cache| cache.put(size, owner)));
     }
 }

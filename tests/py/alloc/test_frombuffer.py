@@ -162,10 +162,3 @@ def test_buffers_of_python_classes() -> None:
     del field
     gc.collect()
     assert released == ["released"]
-
-
-def test_no_chain_of_owners_grows() -> None:
-    field = dl.zeros((8,))
-    for _ in range(10_000):
-        field = dl.frombuffer(memoryview(field), (8,), "float64")
-    del field

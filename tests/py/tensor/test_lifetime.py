@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import chains
 import dlfield as dl
-from childproc import run_cases
 from dlpack_structs import release, take
 from fakes import FakeTensor, Producer, int_matrix
+from leak_checks import Growth
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
@@ -89,36 +90,16 @@ def test_an_object_may_hold_its_own_description(torch: Any) -> None:
     assert gone() is None
 
 
-BACK: dict[str, str] = {
-    "numpy.asarray": "dl.from_dlpack(np.asarray(field))",
-    "a view of numpy.asarray": "dl.from_dlpack(np.asarray(field)[:])",
-    "numpy.from_dlpack": "dl.from_dlpack(np.from_dlpack(field))",
-    "memoryview": "dl.from_dlpack(memoryview(field))",
-    "capsule": "dl.from_dlpack(field.__dlpack__(max_version=(1, 3)))",
-    "description": "dl.from_dlpack(dl.describe(memoryview(field)))",
-}
+@pytest.mark.parametrize("name", chains.SHARING)
+def test_a_field_that_comes_back_shares_the_owner_behind_it(name: str) -> None:
+    """Else each field would own the one before: a chain, whose links all cost memory, and time to look behind."""
+    Growth(*chains.results()["growth"][name]).assert_none_in(chains.ROUNDS)
 
 
-def test_long_chains_of_owners_are_released() -> None:
-    """Each field may own the one before, and the release of the last one must not overflow a small stack."""
-    chain = """
-        def work():
-            field = dl.ones(4)
-            for _ in range(5_000):
-                field = {back}
-            sums.append(float(np.asarray(field).sum()))
-            del field
-            sums.append(0)
-
-        sums = []
-        threading.stack_size(1 << 18)
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        assert sums == [4.0, 0]
-    """
-    cases = {name: chain.format(back=back) for name, back in BACK.items()}
-    run_cases("import threading\nimport numpy as np\nimport dlfield as dl", cases)
+@pytest.mark.parametrize("name", chains.KEEPING)
+def test_long_chains_of_owners_are_released(name: str) -> None:
+    """Each field owns an object that owns the field before; the release of the last one must not overflow the stack."""
+    assert chains.results()["sums"][name] == 16.0
 
 
 @pytest.mark.parametrize("name", ["numpy.asarray", "a view of numpy.asarray", "memoryview"])
