@@ -20,8 +20,17 @@ from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = tuple(
-    ["allocation", "exchange", "copies", "binding", "arithmetic", "extension", "stencil", "halo", "growth", "cuda"]
+SECTIONS = (
+    "allocation",
+    "exchange",
+    "copies",
+    "binding",
+    "arithmetic",
+    "extension",
+    "stencil",
+    "halo",
+    "growth",
+    "cuda",
 )
 
 # The rows of the README: what is measured, and the peer.
