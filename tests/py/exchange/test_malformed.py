@@ -255,7 +255,7 @@ ROUNDS = 20
 
 @cache
 def growth() -> dict[str, Growth]:
-    return grown("test_malformed", "refusals", ROUNDS, least=100)
+    return grown("test_malformed", "refusals", ROUNDS, least=300)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
