@@ -3,7 +3,6 @@
 
 #[cfg(feature = "python")]
 pub use self::of_python::*;
-#[cfg(any(feature = "python", feature = "fields"))]
 pub use crate::descriptor::Spans;
 pub use crate::layout::extents::{Extents, Halo};
 pub use crate::layout::overlap::{Strided, overlap};

@@ -7,14 +7,14 @@ mod metadata;
 mod numbers;
 #[cfg(feature = "serde")]
 mod serialized;
-#[cfg(any(feature = "python", feature = "fields"))]
+#[cfg(any(feature = "python", feature = "signature"))]
 mod spans;
 
 use std::sync::{Arc, OnceLock};
 
 use self::halo_override::HaloOverride;
 use self::numbers::Numbers;
-#[cfg(any(feature = "python", feature = "fields"))]
+#[cfg(any(feature = "python", feature = "signature"))]
 pub use self::spans::Spans;
 use crate::device::Device;
 use crate::dtype::DType;

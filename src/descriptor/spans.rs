@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 
 use super::Descriptor;
 
-/// What a borrow is found by: whether it writes, how long its range of addresses is, where that begins, and the borrow's own number.
-type Key = (bool, u32, usize, usize);
+/// As many lengths of ranges as an address has bits: length `n` stands for more than 2ⁿ⁻¹ bytes, and at most 2ⁿ.
+const LENGTHS: usize = usize::BITS as usize + 1;
 
-/// Borrows of memory in the order of their addresses, apart by lengths: a large range among many small ones would hide where to stop.
+/// Borrows by their lowest address and their own number.
+type ByAddress<B> = BTreeMap<(usize, usize), B>;
+
+/// Borrows of memory in the order of their addresses: those that read, then those that write.
+///
+/// They are apart by length: whatever meets a range of addresses begins in it, or before it by less than its own length. One
+/// large range among many small ones would hide which of these are far enough before.
 #[derive(Debug)]
-pub struct Spans<B>(BTreeMap<Key, B>);
+pub struct Spans<B>([[ByAddress<B>; LENGTHS]; 2]);
 
 impl<B: Copy> Default for Spans<B> {
     fn default() -> Spans<B> {
@@ -20,49 +26,38 @@ impl<B: Copy> Default for Spans<B> {
 impl<B: Copy> Spans<B> {
     /// Has no borrows.
     pub const fn new() -> Spans<B> {
-        Spans(BTreeMap::new())
+        Spans([const { [const { BTreeMap::new() }; LENGTHS] }; 2])
     }
 
     /// Enters a borrow. Nothing meets memory without elements, which is left out.
     pub fn insert(&mut self, memory: &Descriptor, writes: bool, number: usize, borrow: B) {
-        if let Some(key) = key(memory, writes, number) {
-            self.0.insert(key, borrow);
+        if let Some((low, high)) = range(memory) {
+            self.0[usize::from(writes)][length(low, high)].insert((low, number), borrow);
         }
     }
 
     /// Removes a borrow that was entered with the same memory, access and number.
     pub fn remove(&mut self, memory: &Descriptor, writes: bool, number: usize) {
-        if let Some(key) = key(memory, writes, number) {
-            self.0.remove(&key);
+        if let Some((low, high)) = range(memory) {
+            self.0[usize::from(writes)][length(low, high)].remove(&(low, number));
         }
     }
 
-    /// The borrows whose range of addresses may meet that of `memory`: those that write, or those that read.
+    /// Returns the borrows whose range of addresses may meet that of `memory`: those that write, or those that read.
     pub fn near(&self, memory: &Descriptor, writes: bool) -> impl Iterator<Item = B> {
-        let range = range(memory);
-        let lengths = range.into_iter().flat_map(move |_| self.lengths(writes));
-        lengths.flat_map(move |length| {
-            let (low, high) = range.unwrap_or_default();
-            let first = low.saturating_sub(1usize.checked_shl(length).unwrap_or(usize::MAX));
-            self.0.range((writes, length, first, 0)..(writes, length, high, 0)).map(|(_, borrow)| *borrow)
+        // Without elements there is no address to look for.
+        let (low, high) = range(memory).unwrap_or((0, 0));
+        let filled = self.0[usize::from(writes)].iter().enumerate().filter(|(_, borrows)| !borrows.is_empty());
+        filled.flat_map(move |(length, borrows)| {
+            let longest = u32::try_from(length).ok().and_then(|bits| 1usize.checked_shl(bits)).unwrap_or(usize::MAX);
+            borrows.range((low.saturating_sub(longest), 0)..(high, 0)).map(|(_, borrow)| *borrow)
         })
-    }
-
-    /// The lengths of which there are borrows, at most one for each bit of an address.
-    fn lengths(&self, writes: bool) -> impl Iterator<Item = u32> {
-        let next = move |from: u32| {
-            let ((found, length, ..), _) = self.0.range((writes, from, 0, 0)..).next()?;
-            (*found == writes).then_some(*length)
-        };
-        std::iter::successors(next(0), move |length| next(length + 1))
     }
 }
 
-fn key(memory: &Descriptor, writes: bool, number: usize) -> Option<Key> {
-    let (low, high) = range(memory)?;
-    // The range has fewer bytes than two to the power of this.
-    let length = usize::BITS - (high - low).leading_zeros();
-    Some((writes, length, low, number))
+/// The position of the borrows whose ranges have about as many bytes.
+fn length(low: usize, high: usize) -> usize {
+    (usize::BITS - (high - low - 1).leading_zeros()) as usize
 }
 
 /// The lowest address of the elements, and one past the highest; `None` without elements.

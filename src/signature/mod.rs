@@ -20,7 +20,7 @@ mod text;
 mod views;
 pub(crate) mod writeback;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 pub use self::access::Access;
@@ -97,7 +97,7 @@ impl Signature {
             }
             known.push((name, spec));
         }
-        let named_extents = size::named_extents(&known);
+        let named_extents = named_extents(&known);
         let places = Arc::new(places);
         Ok(Signature { fields: known, device: Device::CPU, places, named_extents, allow_overlap: false })
     }
@@ -298,4 +298,18 @@ impl Signature {
             unsafe { Writeback::filled_shared(spec, tensor, oriented, device) }
         })
     }
+}
+
+/// Lists the extents that have a size by name: position of the field, axis, and position of the name among all names.
+fn named_extents(fields: &[(Box<str>, FieldSpec)]) -> Vec<(usize, usize, usize)> {
+    let (mut names, mut found) = (HashMap::new(), Vec::new());
+    for (place, (_, spec)) in fields.iter().enumerate() {
+        for (axis, size) in spec.declared_shape().into_iter().flatten().enumerate() {
+            if let Size::Named { name, .. } = size {
+                let number = names.len();
+                found.push((place, axis, *names.entry(&**name).or_insert(number)));
+            }
+        }
+    }
+    found
 }

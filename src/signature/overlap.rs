@@ -5,6 +5,9 @@ use smallvec::SmallVec;
 use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 
+/// As many fields are compared in pairs in less time than they are sorted.
+const FEW: usize = 16;
+
 /// Rejects written fields that share memory with another field, unless the signature allows that. `field` returns the given ones
 /// by position in the signature.
 #[doc(hidden)]
@@ -91,15 +94,24 @@ fn for_each_pair_in_reach<'a>(
     if count < 2 || !(0..count).any(&matters) {
         return;
     }
-    // Lowest address, one past the highest, position.
-    let mut ranges: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
-    ranges.extend((0..count).filter_map(|place| {
-        let (low, high) = field(place)?.reach();
-        (low < high).then_some((low, high, place))
-    }));
+    // The lowest address of each field and one past the highest. The range of an absent field is empty.
+    let mut ranges: SmallVec<[(usize, usize); FEW]> = SmallVec::new();
+    ranges.extend((0..count).map(|place| field(place).map_or((0, 0), Descriptor::reach)));
+    if count <= FEW {
+        for (place, (low, high)) in ranges.iter().enumerate() {
+            for (other, (other_low, other_high)) in ranges[..place].iter().enumerate() {
+                if low < other_high && other_low < high && (matters(place) || matters(other)) {
+                    visit(other, place);
+                }
+            }
+        }
+        return;
+    }
+    let mut ranges: Vec<_> = ranges.iter().enumerate().map(|(place, (low, high))| (*low, *high, place)).collect();
+    ranges.retain(|(low, high, _)| low < high);
     ranges.sort_unstable();
     // Those that may reach the next ones, by whether they matter; each with the end of its range.
-    let mut begun: [SmallVec<[(usize, usize); 8]>; 2] = [SmallVec::new(), SmallVec::new()];
+    let mut begun: [Vec<(usize, usize)>; 2] = [Vec::new(), Vec::new()];
     for (low, high, place) in ranges {
         let is_one = matters(place);
         // Two fields that do not matter are not compared.

@@ -1,12 +1,11 @@
 //! Sizes by name: extents on which all fields of a call agree.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{FieldSpec, Signature, SignatureError};
+use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::layout::LayoutError;
 
@@ -101,20 +100,6 @@ pub fn check_sizes<'a>(
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
     if signature.named_extents.is_empty() { Ok(()) } else { agree(signature, field) }
-}
-
-/// Lists the extents that have a size by name: position of the field, axis, and position of the name among all names.
-pub(super) fn named_extents(fields: &[(Box<str>, FieldSpec)]) -> Vec<(usize, usize, usize)> {
-    let (mut names, mut found) = (HashMap::new(), Vec::new());
-    for (place, (_, spec)) in fields.iter().enumerate() {
-        for (axis, size) in spec.declared_shape().into_iter().flatten().enumerate() {
-            if let Size::Named { name, .. } = size {
-                let number = names.len();
-                found.push((place, axis, *names.entry(&**name).or_insert(number)));
-            }
-        }
-    }
-    found
 }
 
 #[inline(never)]

@@ -24,22 +24,19 @@ pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     managed: Managed<M>,
     descriptor: &mut Descriptor,
 ) -> Result<Owner> {
-    // SAFETY: a `Managed` holds a live struct.
-    let header = unsafe { &*managed.as_ptr() };
-    // SAFETY: the metadata of a live managed tensor is readable.
-    unsafe { dlpack::read_into(descriptor, header.tensor(), header.version(), header.flags()) }?;
-    if header.version().is_none() {
+    // SAFETY: a `Managed` holds a live struct, whose metadata is readable.
+    let (is_legacy, exported) = unsafe {
+        let header = &*managed.as_ptr();
+        dlpack::read_into(descriptor, header.tensor(), header.version(), header.flags())?;
+        (header.version().is_none(), owner_in(header))
+    };
+    if is_legacy {
         descriptor.set_readonly(true);
     }
-    // Owning the struct of an owner of ours would make a chain that grows with every round trip.
-    // SAFETY: as above.
-    Ok(match unsafe { owner_in(header) } {
-        Some(exported) => {
-            drop(managed);
-            Owner::returned(exported)
-        }
-        None => Owner::managed(managed),
-    })
+    let Some(exported) = exported else { return Ok(Owner::managed(managed)) };
+    // Owning the struct too would make a chain that grows with every round trip.
+    drop(managed);
+    Ok(Owner::returned(exported))
 }
 
 /// Returns the owner in a managed tensor that was made here; `None` for one of another library.

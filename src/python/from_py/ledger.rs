@@ -105,7 +105,7 @@ pub(super) struct Ledger {
     used: usize,
     writers: usize,
     /// The borrowed entries by address, from when there are many until all are free.
-    spans: Option<Spans<NonNull<Entry>>>,
+    spans: Option<Box<Spans<NonNull<Entry>>>>,
     /// The arrays that rust-numpy has borrowed, by address and thread: their entries, and how often each is borrowed. A borrow
     /// of rust-numpy ends in the thread in which it began.
     arrays: HashMap<(usize, ThreadId), (NonNull<Entry>, usize), FxBuildHasher>,
@@ -171,15 +171,12 @@ impl Ledger {
     #[inline]
     pub(super) fn close(&mut self, entry: NonNull<Entry>) -> Holding {
         self.used -= 1;
+        if self.spans.is_some() {
+            self.leave_spans(entry);
+        }
         // SAFETY: entries live for the rest of the process; these fields are accessed through the ledger only; `holding`
         // is the argument's, which is gone.
         unsafe {
-            if let Some(spans) = &mut self.spans
-                && entry.as_ref().access != BorrowAccess::None
-            {
-                let writes = entry.as_ref().access == BorrowAccess::Write;
-                spans.remove(&*entry.as_ref().descriptor.get(), writes, entry.addr().get());
-            }
             let (place, last) = ((*entry.as_ptr()).place, self.entries[self.used]);
             self.writers -= usize::from((*entry.as_ptr()).access == BorrowAccess::Write);
             (*entry.as_ptr()).access = BorrowAccess::None;
@@ -189,9 +186,6 @@ impl Ledger {
             self.entries.swap(place, self.used);
             (*last.as_ptr()).place = place;
             (*entry.as_ptr()).place = self.used;
-            if self.used == 0 {
-                self.spans = None;
-            }
             std::mem::replace(&mut *(*entry.as_ptr()).holding.get(), Holding::NOTHING)
         }
     }
@@ -211,11 +205,42 @@ impl Ledger {
             // SAFETY: this field is accessed through the ledger only.
             unsafe { (*entry.as_ptr()).access = access };
             self.writers += usize::from(access == BorrowAccess::Write);
-            if let Some(spans) = &mut self.spans {
-                enter(spans, entry);
+            if self.spans.is_some() {
+                self.enter_spans(entry);
             }
         }
         held
+    }
+
+    /// Enters the memory of an entry, if it is borrowed, where it is found by its address.
+    #[inline(never)]
+    fn enter_spans(&mut self, entry: NonNull<Entry>) {
+        let spans = self.spans.get_or_insert_with(|| Box::new(Spans::new()));
+        // SAFETY: entries live for the rest of the process; the first field is accessed through the ledger only, and the descriptor
+        // of a borrowed entry no longer changes.
+        unsafe {
+            let access = entry.as_ref().access;
+            if access != BorrowAccess::None {
+                let memory = &*entry.as_ref().descriptor.get();
+                spans.insert(memory, access == BorrowAccess::Write, entry.addr().get(), entry);
+            }
+        }
+    }
+
+    /// Removes an entry that becomes free from where it is found by its address.
+    #[inline(never)]
+    fn leave_spans(&mut self, entry: NonNull<Entry>) {
+        let Some(spans) = &mut self.spans else { return };
+        // SAFETY: as for `enter_spans`.
+        unsafe {
+            let writes = entry.as_ref().access == BorrowAccess::Write;
+            if entry.as_ref().access != BorrowAccess::None {
+                spans.remove(&*entry.as_ref().descriptor.get(), writes, entry.addr().get());
+            }
+        }
+        if self.used == 0 {
+            self.spans = None;
+        }
     }
 
     /// What the memory is borrowed for already, if that conflicts.
@@ -223,32 +248,22 @@ impl Ledger {
         if access == BorrowAccess::Read && self.writers == 0 {
             return None;
         }
-        // SAFETY: the descriptor is complete, and no longer changes while its entry is in use.
-        let mine = unsafe { &*(*entry.as_ptr()).descriptor.get() };
-        let held = |other: NonNull<Entry>| {
-            // SAFETY: entries live for the rest of the process, and only the ledger, which is held, writes this field.
-            let (held, by_rust_numpy) = unsafe { (other.as_ref().access, other.as_ref().by_rust_numpy) };
-            let matters = held == BorrowAccess::Write || held == BorrowAccess::Read && access == BorrowAccess::Write;
-            // SAFETY: as for `mine`, of an entry that is borrowed.
-            if !matters || !mine.overlaps(unsafe { &*other.as_ref().descriptor.get() }) {
-                return None;
-            }
-            Some(match held {
-                _ if by_rust_numpy => shared_list::BORROWS,
-                BorrowAccess::Write => "writes",
-                _ => "reads",
-            })
-        };
-        if self.used <= FEW && self.spans.is_none() {
-            return self.entries[..self.used].iter().copied().find_map(held);
+        if self.used > FEW || self.spans.is_some() {
+            return self.conflict_near(entry, access);
         }
-        let spans = self.spans.get_or_insert_with(|| {
-            let mut spans = Spans::new();
-            self.entries[..self.used].iter().for_each(|entry| enter(&mut spans, *entry));
-            spans
-        });
-        let writers = spans.near(mine, true).find_map(held);
-        writers.or_else(|| if access == BorrowAccess::Write { spans.near(mine, false).find_map(held) } else { None })
+        self.entries[..self.used].iter().find_map(|other| conflict_of(entry, access, *other))
+    }
+
+    /// As [`Ledger::conflict`], among many borrows, which are found by their addresses.
+    #[inline(never)]
+    fn conflict_near(&mut self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<&'static str> {
+        if self.spans.is_none() {
+            (0..self.used).for_each(|place| self.enter_spans(self.entries[place]));
+        }
+        // SAFETY: the descriptor is complete, and no longer changes while its entry is in use.
+        let (spans, memory) = (self.spans.as_ref()?, unsafe { &*(*entry.as_ptr()).descriptor.get() });
+        let readers = (access == BorrowAccess::Write).then(|| spans.near(memory, false)).into_iter().flatten();
+        spans.near(memory, true).chain(readers).find_map(|other| conflict_of(entry, access, other))
     }
 
     /// The borrows of arguments in the list of another extension.
@@ -351,17 +366,28 @@ impl Ledger {
     }
 }
 
-/// Enters the memory of an entry, if it is borrowed.
-fn enter(spans: &mut Spans<NonNull<Entry>>, entry: NonNull<Entry>) {
-    // SAFETY: entries live for the rest of the process; the first field is accessed through the ledger only, and the descriptor of a
-    // borrowed entry no longer changes.
-    unsafe {
-        let access = entry.as_ref().access;
-        if access != BorrowAccess::None {
-            let memory = &*entry.as_ref().descriptor.get();
-            spans.insert(memory, access == BorrowAccess::Write, entry.addr().get(), entry);
+/// What the memory of an entry is borrowed for already by another entry, if that conflicts.
+#[inline]
+fn conflict_of(entry: NonNull<Entry>, access: BorrowAccess, other: NonNull<Entry>) -> Option<&'static str> {
+    // SAFETY: entries live for the rest of the process, and only the ledger, which is held, writes these fields. The descriptor of
+    // this entry is complete, as is that of a borrowed one, and no longer changes while its entry is in use.
+    let (held, by_rust_numpy) = unsafe {
+        let (entry, other) = (entry.as_ref(), other.as_ref());
+        let matters = match other.access {
+            BorrowAccess::None => false,
+            BorrowAccess::Read => access == BorrowAccess::Write,
+            BorrowAccess::Write => true,
+        };
+        if !matters || !(*entry.descriptor.get()).overlaps(&*other.descriptor.get()) {
+            return None;
         }
-    }
+        (other.access, other.by_rust_numpy)
+    };
+    Some(match held {
+        _ if by_rust_numpy => shared_list::BORROWS,
+        BorrowAccess::Write => "writes",
+        _ => "reads",
+    })
 }
 
 /// Frees the entries of ended threads; [`Ledger::take_left`] returns what they kept.

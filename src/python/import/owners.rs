@@ -70,6 +70,7 @@ fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 }
 
 /// Returns an owner of an array's memory: that of the `Tensor` whose memory the array shows, else one that pins the array.
+#[inline]
 pub(super) fn of_array(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
     match base(array).and_then(|base| exporting_tensor(&base)) {
         Some(owner) => Ok(owner),
