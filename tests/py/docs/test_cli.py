@@ -77,6 +77,7 @@ def install(folder: Path, distribution: str, version: str, module: str) -> None:
     (metadata / "top_level.txt").write_text(module)
 
 
+@pytest.mark.exhaustive
 def test_info_knows_distributions_of_other_names(tmp_path: Path) -> None:
     install(tmp_path, "cupy-cuda12x", "13.9.1", "cupy")
     install(tmp_path, "cupy-cuda13x", "14.0", "cupy")
@@ -85,6 +86,7 @@ def test_info_knows_distributions_of_other_names(tmp_path: Path) -> None:
     assert "__array_interface__" in row
 
 
+@pytest.mark.exhaustive
 def test_info_survives_a_framework_that_cannot_be_imported(tmp_path: Path) -> None:
     (tmp_path / "cupy").mkdir()
     (tmp_path / "cupy" / "__init__.py").write_text("raise RuntimeError('no driver')")
@@ -307,6 +309,7 @@ def test_explain_finds_modules_in_the_current_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("torch", "jax")
+@pytest.mark.exhaustive
 def test_demo_runs_a_stencil_and_saves_its_picture(tmp_path: Path) -> None:
     picture = tmp_path / "picture.png"
     done = run("demo", "--output", str(picture), cwd=tmp_path)

@@ -22,6 +22,7 @@ def test_there_are_examples() -> None:
     assert all(f"({path.name})" in listed for path in EXAMPLES.glob("*.py"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_example(script: Path) -> None:
     """Copies only where announced: arrays of three kinds are used in place."""
