@@ -13,12 +13,12 @@ clippy() {
     cargo clippy --quiet "$@" -- -D warnings
 }
 
-# describe FOLDER [LINE]: describes a Python to PyO3, and builds in that folder from now on.
+# describe FOLDER [LINES]: describes a Python to PyO3, and builds in that folder from now on.
 describe() {
     export CARGO_TARGET_DIR=$PWD/target/$1 PYO3_CONFIG_FILE=$PWD/target/$1/pyo3.config
     mkdir -p "$CARGO_TARGET_DIR"
     printf '%s\n' implementation=CPython version=3.14 shared=true pointer_width=64 suppress_build_script_link_lines=true \
-        "${2:-}" >"$PYO3_CONFIG_FILE.new"
+        "${@:2}" >"$PYO3_CONFIG_FILE.new"
     # Cargo compiles PyO3 again if the file is newer.
     cmp --silent "$PYO3_CONFIG_FILE.new" "$PYO3_CONFIG_FILE" || cp "$PYO3_CONFIG_FILE.new" "$PYO3_CONFIG_FILE"
 }

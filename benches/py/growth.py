@@ -1,6 +1,8 @@
 """Measure how the cost of one item grows with the number of items: links of chains, live tensors, fields of a call."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,12 +41,19 @@ class Row:
 def document(heading: str) -> str:
     """Measure, and return the table of `docs/growth.md`."""
     rows = []
-    for row in _rows():
-        small, large = _best(row)
+    for number, row in enumerate(_rows()):
+        small, large = _in_new_process(number)
         ratio = f"{large / small:.2f}" if large <= LIMIT * small else f"**{large / small:.2f}**"
         rows.append([row.what, f"{row.small:,}", _text(small), f"{row.large:,}", _text(large), ratio])
     table = grid(["items", "few", "each", "many", "each", "ratio"], rows)
     return DOCUMENT.format(heading=heading, table=table)
+
+
+def _in_new_process(number: int) -> tuple[float, float]:
+    """Measure a row where no other one has scattered the free memory."""
+    command = [sys.executable, __file__, str(number)]
+    small, large = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-2:]
+    return float(small), float(large)
 
 
 def _best(row: Row) -> tuple[float, float]:
@@ -70,8 +79,8 @@ def _text(seconds: float) -> str:
 def _rows() -> Iterator[Row]:
     for what, link in CHAINS.items():
         yield Row(f"links of a chain: `field = {what}`", 1_000, 16_000, partial(_chain, link))
-    yield Row("live tensors: `zeros(8)`, and its release", 1_000, 100_000, partial(_alive, (8,)))
-    yield Row("live tensors of 128 KiB: `empty(16384)`, and its release", 100, 3_000, partial(_alive, (16_384,)))
+    yield Row("live tensors: one more `zeros(8)`, and its release", 1_000, 100_000, partial(_alive, (8,)))
+    yield Row("live tensors of 128 KiB: one more, and its release", 100, 3_000, partial(_alive, (16_384,)))
     yield Row("blocks in `memory_report()`", 100, 3_000, _report)
     yield Row("fields of `Signature.bind`, all written", 16, 1_024, partial(_bind, backwards=False))
     yield Row("fields of `Signature.bind`, given backwards", 16, 1_024, partial(_bind, backwards=True))
@@ -79,9 +88,9 @@ def _rows() -> Iterator[Row]:
     yield Row("fields of a new `Signature`, each with a size of its own", 16, 1_024, _signature)
     yield Row("dimensions of `zeros`, with labels", 4, 64, _dims)
     yield Row("dimensions of `describe(ndarray)`", 4, 64, _described_dims)
-    yield Row("fields of a Rust function, `Vec<Out>`", 16, 16_000, partial(_borrow, rust_extension.kinds.several, ()))
-    yield Row("fields of a Rust function, `Vec<In>`", 16, 16_000, _read)
-    yield Row("rust-numpy's `Vec<PyReadwriteArrayDyn>`, beside dlfield", 16, 16_000, partial(_borrow, _write_numpy))
+    yield Row("fields of a Rust function, `Vec<Out>`", 100, 16_000, partial(_arguments, _write))
+    yield Row("fields of a Rust function, `Vec<In>`", 100, 16_000, partial(_arguments, _read))
+    yield Row("rust-numpy's `Vec<PyReadwriteArrayDyn>`, beside dlfield", 100, 16_000, partial(_arguments, _write_numpy))
     yield Row("shares: `share()`, `attach(name)`, and the release of both", 8, 256, _shares)
     yield Row("threads: `zeros(8)`, each in a thread of its own that ends", 8, 256, _threads)
 
@@ -129,21 +138,29 @@ def _chain(link: Callable[[Any], Any], count: int) -> float:
 
 
 def _alive(shape: tuple[int, ...], count: int) -> float:
+    """Measure one more tensor, and its release, while so many live."""
+    _kept = [dl.zeros(shape) for _ in range(count)]
+    return _each(lambda: dl.zeros(shape), 1)
+
+
+def _each(call: Callable[[], object], count: int) -> float:
+    """Return the seconds of an item in a call with so many, which is repeated."""
+    call()
+    calls = max(3, 20_000 // count)
     start = time.thread_time()
-    kept = [dl.empty(shape) for _ in range(count)]
-    del kept
-    return (time.thread_time() - start) / count
+    for _ in range(calls):
+        call()
+    return (time.thread_time() - start) / count / calls
 
 
 def _report(count: int) -> float:
     _kept = [dl.empty(16_384) for _ in range(count)]
-    start = time.thread_time()
-    dl.memory_report()
-    return (time.thread_time() - start) / count
+    return _each(dl.memory_report, count)
 
 
 def _fields(count: int) -> tuple[dl.Signature, dict[str, Any]]:
-    names = [f"field_{number}" for number in range(count)]
+    # Names in code are interned.
+    names = [sys.intern(f"field_{number}") for number in range(count)]
     specs: dict[str, Any] = {name: dl.FieldSpec("float64", "IJ", access="rw", shape=("I", "J")) for name in names}
     return dl.Signature(**specs), {name: np.zeros((4, 4)) for name in names}
 
@@ -151,21 +168,13 @@ def _fields(count: int) -> tuple[dl.Signature, dict[str, Any]]:
 def _bind(count: int, *, backwards: bool) -> float:
     signature, fields = _fields(count)
     given = dict(reversed(fields.items())) if backwards else fields
-    start = time.thread_time()
-    for _ in range(20):
-        signature.bind(**given)
-    return (time.thread_time() - start) / count / 20
+    return _each(lambda: signature.bind(**given), count)
 
 
 def _look_up(count: int) -> float:
     signature, fields = _fields(count)
     bound = signature.bind(**fields)
-    start = time.thread_time()
-    for _ in range(20):
-        for name in fields:
-            getattr(bound, name)
-        _ = bound.domain
-    return (time.thread_time() - start) / count / 20
+    return _each(lambda: ([getattr(bound, name) for name in fields], bound.domain), count)
 
 
 def _signature(count: int) -> float:
@@ -173,47 +182,35 @@ def _signature(count: int) -> float:
         f"field_{number}": dl.FieldSpec("float64", "I", shape=(f"size_{number}",)) for number in range(count)
     }
     fields: dict[str, Any] = {name: np.zeros(4) for name in specs}
-    start = time.thread_time()
-    dl.Signature(**specs).bind(**fields)
-    return (time.thread_time() - start) / count
+    return _each(lambda: dl.Signature(**specs).bind(**fields), count)
 
 
 def _dims(count: int) -> float:
     labels = [f"x{number}" for number in range(count)]
-    start = time.thread_time()
-    for _ in range(200):
-        dl.zeros((1,) * count, dims=labels)
-    return (time.thread_time() - start) / count / 200
+    return _each(lambda: dl.zeros((1,) * count, dims=labels), count)
 
 
 def _described_dims(count: int) -> float:
     array = np.zeros((1,) * count)
-    start = time.thread_time()
-    for _ in range(2000):
-        dl.describe(array)
-    return (time.thread_time() - start) / count / 2000
+    return _each(lambda: dl.describe(array), count)
+
+
+def _arguments(function: Callable[[list[Any]], object], count: int) -> float:
+    """Measure a function of so many arrays."""
+    arrays = [np.zeros(4) for _ in range(count)]
+    return _each(lambda: function(arrays), count)
+
+
+def _write(arrays: list[Any]) -> None:
+    rust_extension.kinds.several([], arrays)
+
+
+def _read(arrays: list[Any]) -> None:
+    rust_extension.kinds.several(arrays, [])
 
 
 def _write_numpy(arrays: list[Any]) -> None:
-    rust_extension.mixed.with_readwrites(arrays, lambda: None)
-
-
-def _borrow(function: Callable[..., object], *arguments: Any) -> float:
-    """Measure a function of many arrays that it writes; the last argument says how many."""
-    *first, count = arguments
-    arrays = [np.zeros(4) for _ in range(count)]
-    start = time.thread_time()
-    for _ in range(5):
-        function(*first, arrays)
-    return float(time.thread_time() - start) / count / 5
-
-
-def _read(count: int) -> float:
-    arrays = [np.zeros(4) for _ in range(count)]
-    start = time.thread_time()
-    for _ in range(5):
-        rust_extension.kinds.several(arrays, [])
-    return (time.thread_time() - start) / count / 5
+    rust_extension.mixed.with_readwrites(arrays, int)
 
 
 def _shares(count: int) -> float:
@@ -240,3 +237,7 @@ def _threads(count: int) -> float:
     for thread in threads:
         thread.join()
     return (time.process_time() - start) / count / 800
+
+
+if __name__ == "__main__":
+    print(*_best(list(_rows())[int(sys.argv[1])]))

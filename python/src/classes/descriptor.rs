@@ -76,6 +76,9 @@ impl PyDescriptor {
 static FREED: Freelist = Freelist::new();
 
 impl HasFreelist for PyDescriptor {
+    /// A call has one for each field: with fewer, each of 1,024 fields takes twice as long in `bind` as each of 16.
+    const KEPT: usize = 1024;
+
     fn freelist() -> &'static Freelist {
         &FREED
     }

@@ -19,7 +19,7 @@ from fakes_interfaces import Exposing, double_matrix, interface_of
 from interleaved_threads import run_in_threads
 
 # More than the freelists keep.
-MANY = 100
+MANY = 1_100
 
 MAKE: dict[str, Callable[[Any], Any]] = {"describe": dl.describe, "from_dlpack": dl.from_dlpack}
 both = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)

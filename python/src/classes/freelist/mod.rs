@@ -27,6 +27,10 @@ pub(crate) trait HasFreelist: PyClass + Sync + Into<PyClassInitializer<Self>> {
     #[cfg_attr(dlfield_portable, allow(dead_code, reason = "PyO3 makes the objects known"))]
     const HAS_TRAVERSE: bool = true;
 
+    /// How many freed objects the list keeps.
+    #[cfg_attr(dlfield_portable, allow(dead_code, reason = "the twin keeps nothing"))]
+    const KEPT: usize = 32;
+
     /// Returns the class's freelist.
     #[cfg_attr(dlfield_portable, allow(dead_code, reason = "the twin keeps nothing"))]
     fn freelist() -> &'static Freelist;

@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use crate::classes::freelist::{HasFreelist, release};
 use dlfield::native::new_error;
 
-/// How many freed objects a list keeps.
-const CAPACITY: usize = 32;
+/// How many freed objects a list has room for.
+const CAPACITY: usize = 1024;
 
 /// Freed objects of one class, for reuse.
 pub(crate) struct Freelist {
@@ -125,7 +125,7 @@ unsafe extern "C" fn free<T: HasFreelist>(object: *mut ffi::PyObject) {
         release(py, &mut *value);
         // Only now: `release` may have run any code, which may have made and freed objects of this class.
         let freed = &mut *T::freelist().freed.get();
-        if freed.count < CAPACITY {
+        if freed.count < T::KEPT.min(CAPACITY) {
             freed.objects[freed.count] = object;
             freed.count += 1;
         } else {
