@@ -182,6 +182,6 @@ pub fn check_buffer(found: &Buffer<'_>) {
 
 /// Checks the strides that lead from one element to another.
 fn check_strides(field: &Descriptor, byte_strides: &[i128]) {
-    let kept = |((extent, old), new): ((&i64, &i128), i64)| *extent == 1 || *old == new.into();
+    let kept = |((extent, old), new): ((&i64, &i128), i64)| *extent == 1 || *old == i128::from(new);
     assert!(field.size() == 0 || field.shape().iter().zip(byte_strides).zip(field.byte_strides()).all(kept));
 }
