@@ -62,8 +62,9 @@ impl Fields {
         if i128::from(self.byte_offset) >= middle || (across && self.data != 0) {
             return false;
         }
-        let in_bytes =
-            |strides: &Vec<i64>| strides.iter().map(|step| i128::from(*step) * wide(dtype.itemsize())).collect();
+        let in_bytes = |strides: &Vec<i64>| {
+            strides[..ndim].iter().map(|step| i128::from(*step) * wide(dtype.itemsize())).collect()
+        };
         let strides = self.strides.as_ref().map_or_else(|| c_order(shape, dtype.itemsize()), in_bytes);
         (self.data != 0 || shape.contains(&0)) && is_valid(address, shape, &strides, dtype.itemsize())
     }
