@@ -7,7 +7,7 @@ bin=$1
 shift
 folder=$PWD/target/portable
 tests=(exchange/test_{matrix_in,types,unwrap,dlpack_in,exchange_api_in,gt_interface_in,moved_memory,torch}.py
-    tensor/test_{recycling,labels,leaks,threads}.py stencil/test_{signature,bind,bind_hooks,bind_names}.py)
+    tensor/test_{recycling,labels,leaks,threads}.py stencil/test_{signature,bind,bind_hooks,bind_specs}.py)
 rm -rf "$folder/wheels" "$folder/python"
 RUSTFLAGS="--cfg dlfield_portable" CARGO_TARGET_DIR=$folder "$bin/maturin" build --quiet --locked --profile checked \
     --interpreter "$bin/python" --out "$folder/wheels"

@@ -16,6 +16,9 @@ from catalog import CODES, NUMPY_CODES
 from exchange_api import adopt, export
 from matrix import LAYOUTS, SHARED_BY_JAX, SHARED_BY_TORCH, TORCH_CODES, WITHOUT_SUBBYTE, Array
 
+# The arrays that these versions of `np.from_dlpack` return are always read-only.
+READONLY_FROM_DLPACK = np.lib.NumpyVersion(np.__version__) < "2.2.5"
+
 
 class InterfaceOnly:
     """Exposes only the `__array_interface__` of a tensor."""
@@ -38,6 +41,8 @@ class Consumer(NamedTuple):
     dtypes: Collection[str] = tuple(CODES)
     layouts: Collection[str] = tuple(LAYOUTS)
     readonly: Literal["kept", "refused", "dropped", "any"] = "kept"
+    # Whether what it returns is read-only for writable memory, too.
+    never_writes: bool = False
 
 
 def imported(module: str, name: str) -> Callable[[Any], Any]:
@@ -48,8 +53,10 @@ def imported(module: str, name: str) -> Callable[[Any], Any]:
 CONSUMERS: dict[str, Consumer] = {
     "np.asarray": Consumer(np.asarray),
     "np.array": Consumer(lambda field: np.array(field, copy=False)),
-    "np.from_dlpack": Consumer(np.from_dlpack, NUMPY_CODES),
-    "np.from_dlpack, not copied": Consumer(lambda field: np.from_dlpack(field, copy=False, device="cpu"), NUMPY_CODES),
+    "np.from_dlpack": Consumer(np.from_dlpack, NUMPY_CODES, never_writes=READONLY_FROM_DLPACK),
+    "np.from_dlpack, not copied": Consumer(
+        lambda field: np.from_dlpack(field, copy=False, device="cpu"), NUMPY_CODES, never_writes=READONLY_FROM_DLPACK
+    ),
     "as_numpy": Consumer(dl.as_numpy),
     "__array__": Consumer(lambda field: field.__array__()),
     "to_numpy": Consumer(lambda field: field.to_numpy()),
