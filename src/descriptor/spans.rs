@@ -12,8 +12,8 @@ type ByAddress<B> = BTreeMap<(usize, usize), B>;
 
 /// Borrows of memory in the order of their addresses: those that read, then those that write.
 ///
-/// They are apart by length: whatever meets a range of addresses begins in it, or before it by less than its own length. One
-/// large range among many small ones would hide which of these are far enough before.
+/// Ranges of similar length share a map. A range that meets another one begins inside it, or before it by less than its own
+/// length, so the length bounds the search: in one map, a single large range would extend the search among all small ones.
 #[derive(Debug)]
 pub struct Spans<B>([[ByAddress<B>; LENGTHS]; 2]);
 
@@ -45,7 +45,7 @@ impl<B: Copy> Spans<B> {
 
     /// Returns the borrows whose range of addresses may meet that of `memory`: those that write, or those that read.
     pub fn near(&self, memory: &Descriptor, writes: bool) -> impl Iterator<Item = B> {
-        // Without elements there is no address to look for.
+        // An empty field meets nothing.
         let (low, high) = range(memory).unwrap_or((0, 0));
         let filled = self.0[usize::from(writes)].iter().enumerate().filter(|(_, borrows)| !borrows.is_empty());
         filled.flat_map(move |(length, borrows)| {

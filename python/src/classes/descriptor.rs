@@ -33,7 +33,7 @@ impl PyDescriptor {
         self.set_owned(object, None, false, protocol);
     }
 
-    /// Sets the described object, the owner beside the object and whether that needs the object, and the protocol.
+    /// Sets the described object, the owner of its memory, whether that owner needs the object, and the protocol.
     pub(crate) fn set_owned(
         &mut self,
         object: Bound<'_, PyAny>,

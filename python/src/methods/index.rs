@@ -101,7 +101,7 @@ fn set_array(
         }
     } else {
         let from = device_source(tensor, value, array.as_deref())?;
-        // CuPy lacks some element types, so the host converts.
+        // CuPy does not have some element types, so the host converts.
         let from = if from.descriptor().dtype() == tensor.descriptor().dtype() {
             from
         } else {
