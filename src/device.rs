@@ -153,6 +153,12 @@ pub enum DeviceError {
         /// The handle.
         stream: u64,
     },
+    /// A device whose first use would be during a graph capture, which that would invalidate.
+    #[error("device: {device} was not used before this graph capture; call dlfield.cuda.init() before it")]
+    FirstUse {
+        /// The device.
+        device: Device,
+    },
     /// Memory that the host cannot read.
     #[error("device: the memory is on {found}; the host can read cpu, cuda_host and cuda_managed only")]
     NotHostReadable {

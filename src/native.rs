@@ -23,8 +23,8 @@ mod of_python {
 
     pub use crate::arithmetic::halos::check_named_halos;
     pub use crate::layout::check_len;
+    pub use crate::memory::cuda::current::{pop_stream, push_stream};
     pub use crate::memory::cuda::ipc::{Exported, device_of_uuid};
-    pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
     pub use crate::preflight::{jax_takes, torch_shares};
     pub use crate::python::convert::metadata_state::MetadataState;
     pub use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};

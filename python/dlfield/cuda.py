@@ -29,6 +29,7 @@ __all__ = [
     "Stream",
     "current_stream",
     "device_count",
+    "init",
     "is_available",
     "memory_info",
     "stream",
@@ -112,6 +113,30 @@ def device_count() -> int:
     return _native._cuda_device_count()
 
 
+def init(device: SupportsIndex | str | Device = 0) -> None:
+    """Prepare a device: make what is made once in a process, such as its context.
+
+    The first use of a device does that by itself, but cannot during a graph capture.
+
+    Parameters
+    ----------
+    device
+        Number or name of the device.
+
+    Raises
+    ------
+    DeviceError
+        The device does not exist, or a graph capture is going on.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> if dl.cuda.is_available():
+    ...     dl.cuda.init()
+    """
+    _native._cuda_init(device)
+
+
 def memory_info(device: SupportsIndex | str | Device = 0) -> tuple[int, int]:
     """Return the free and the total memory of a device, in bytes.
 
@@ -166,9 +191,8 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     ----------
     stream
         1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with `__cuda_stream__`, such as
-        those of cuda.core and CuPy. The object is kept alive while the body runs, and until all memory that the stream
-        is recorded on is released. A handle keeps nothing alive: the stream must exist until all memory that it is
-        recorded on is released.
+        those of cuda.core, CuPy and PyTorch. The stream must exist while the body runs. After it dlfield does not use
+        the stream again: memory that was used in the body is released after the work that the stream had by then.
     device
         Number or name of the device; None for the device of the stream, which is 0 for the default streams.
 
@@ -182,7 +206,7 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     ExchangeError
         `stream` is 0, which the array API standard assigns to neither default stream, or -1, or not a stream.
     DeviceError
-        The device does not exist, no stream has this handle, or the stream belongs to another device.
+        The device does not exist, or the stream belongs to another device.
 
     Example
     -------

@@ -2,7 +2,7 @@
 
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::cuda::ipc::Exported;
-use super::cuda::{CudaMemory, Stream, StreamUses};
+use super::cuda::{CudaMemory, StreamUses};
 use super::host::HostMemory;
 use super::{LARGEST_SMALL, OutOfMemory, counters};
 use crate::device::{Device, DeviceError};
@@ -41,26 +41,19 @@ impl Block {
     ///
     /// # Example
     /// ```
-    /// use dlfield::cuda::Stream;
     /// use dlfield::Device;
     /// use dlfield::native::{Block, Contents};
-    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros, Stream::LEGACY).unwrap();
+    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros).unwrap();
     /// assert!(block.as_ptr().addr().is_multiple_of(64));
     /// assert_eq!((block.len(), block.is_empty()), (100, false));
     /// ```
-    pub fn allocate(
-        device: Device,
-        bytes: usize,
-        alignment: usize,
-        contents: Contents,
-        stream: Stream,
-    ) -> Result<Block> {
+    pub fn allocate(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<Block> {
         let alignment = alignment.max(1);
         let memory = if device == Device::CPU {
             let memory = HostMemory::allocate(bytes, alignment, contents);
             Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
         } else if device.is_of_cuda() {
-            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents, stream)?)
+            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents)?)
         } else {
             return Err(DeviceError::NotSupported { device }.into());
         };
@@ -75,11 +68,11 @@ impl Block {
     /// # Errors
     /// As for [`Block::allocate`].
     #[cfg(all(feature = "python", feature = "signature"))]
-    pub(crate) fn allocate_exported(device: Device, bytes: usize, stream: Stream, file: i32) -> Result<Block> {
+    pub(crate) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<Block> {
         if !device.is_cuda() {
             return Err(DeviceError::NotSupported { device }.into());
         }
-        let memory = Memory::Cuda(CudaMemory::allocate_exported(device, bytes, stream, file)?);
+        let memory = Memory::Cuda(CudaMemory::allocate_exported(device, bytes, file)?);
         let block = Block { memory, bytes, alignment: 1 };
         block.counter().add(bytes);
         Ok(block)

@@ -74,7 +74,9 @@ impl Module {
             return Err(failed(py, WORK_STREAM));
         }
         // NULL is the legacy default stream, as in the CUDA runtime.
-        let stream = if stream.is_null() { Stream::LEGACY } else { Stream::of_raw(stream.addr() as u64) };
+        let device = tensor.descriptor().device();
+        // SAFETY: the module's current stream, which exists until it sets another one.
+        let stream = unsafe { Stream::borrow_raw(device, (stream.addr() as u64).max(1)) }?;
         // Work on the stream may need the GIL.
         Ok(py.detach(|| tensor.make_stream_wait(stream))?)
     }

@@ -42,11 +42,10 @@ pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 pub fn order_current_stream(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     let device = tensor.descriptor().device();
     let Some(uses) = tensor.owner().stream_uses().filter(|_| device.is_of_cuda()) else { return Ok(()) };
-    let stream = current_stream(device);
-    py.detach(|| uses.make_stream_wait(device, stream, stream))
+    py.detach(|| uses.make_stream_wait(device, current_stream(device).stream(), None))
 }
 
-/// As [`in_order`], which may wait for destroyed streams, or for another thread that does.
+/// As [`in_order`], which may wait for another thread.
 #[cfg(feature = "signature")]
 pub(crate) fn in_order_detached(py: Python<'_>, owner: Owner, device: Device) -> Owner {
     if owner.stream_uses().is_some() { py.detach(|| in_order(owner, device)) } else { in_order(owner, device) }

@@ -28,19 +28,20 @@ impl Tensor {
             Executor::Host => self.descriptor.device(),
             Executor::Device(device) => device,
         };
-        let stream = current_stream(device);
+        let current = current_stream(device);
+        let stream = current.stream();
         // The legacy stream would wait for blocking ones, which fails while one of them is captured.
         if stream == Stream::LEGACY && executor != Executor::Host {
             error_if_capturing(device, stream)?;
         }
         match (executor, uses) {
-            (Executor::Host, Some(uses)) => uses.finish(),
-            (Executor::Device(_), Some(uses)) => uses.record_stream(device, stream),
+            (Executor::Host, Some(uses)) => Ok(uses.finish()?),
+            (Executor::Device(_), Some(uses)) => uses.record(current.used()),
             // Without a driver no device uses the memory.
             (Executor::Host, None) if !is_available() => Ok(()),
             (Executor::Host, None) => synchronize(device, stream),
             // `after_use_by` will have to wait, which graph capture forbids.
-            (Executor::Device(_), None) => error_if_capturing(device, stream),
+            (Executor::Device(_), None) => Ok(error_if_capturing(device, stream)?),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::device::{Device, DeviceError};
 use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{LayoutError, Spec, is_unshared};
-use crate::memory::cuda::{Stream, StreamUses, enter, is_primary};
+use crate::memory::cuda::{StreamUses, enter, is_primary};
 use crate::protocol::ExchangeError;
 
 /// A slice that is dropped with its device current, as `cudarc` requires.
@@ -74,7 +74,7 @@ impl Tensor {
         drop(entered);
         let owner = Owner::elements_freed_after(
             OwnedSlice { slice: Some(slice), device },
-            Box::new(StreamUses::new(device, handle_of(&stream))),
+            StreamUses::of_slice(device, &stream),
         );
         let strides = match strides {
             Some(strides) => Cow::Borrowed(strides),
@@ -136,7 +136,7 @@ impl Tensor {
         if let Some(uses) = owner.stream_uses() {
             // On an error the owner is dropped after the work of its streams.
             uses.wait_before_free()?;
-            uses.precede(device, handle_of(stream))?;
+            uses.precede(device, (&**stream).into())?;
         }
         let (exclusive, uses) = owner.into_exclusive().ok_or(ExchangeError::Shared)?;
         match exclusive {
@@ -213,7 +213,7 @@ impl Tensor {
         }
         check_device(&self.descriptor, device)?;
         if let Some(uses) = self.owner.stream_uses() {
-            uses.record_owned_stream(device, handle_of(stream), stream.clone())?;
+            uses.record_owned(device, (&**stream).into(), stream.clone())?;
         }
         Ok(CudaView { tensor: self, elements: PhantomData })
     }
@@ -353,13 +353,5 @@ fn device_of(stream: &CudaStream) -> Result<Device> {
         Ok(device)
     } else {
         Err(DeviceError::OtherContext { device }.into())
-    }
-}
-
-/// Returns the handle of a stream of `cudarc`, which calls the legacy default stream 0.
-fn handle_of(stream: &CudaStream) -> Stream {
-    match stream.cu_stream().addr() as u64 {
-        0 => Stream::LEGACY,
-        handle => Stream::of_raw(handle),
     }
 }

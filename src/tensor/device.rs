@@ -8,7 +8,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory::Executor;
-use crate::memory::cuda::{Stream, current_stream, error_if_capturing, is_available, synchronize};
+use crate::memory::cuda::{current_stream, error_if_capturing, is_available, is_capturing, synchronize};
 use crate::protocol::ExchangeError;
 
 /// Rejects temporary memory while the device's current stream is captured: it would be freed before the graph runs.
@@ -16,7 +16,10 @@ use crate::protocol::ExchangeError;
 /// # Errors
 /// [`DeviceError::Capturing`], [`DeviceError::Driver`].
 pub(crate) fn refuse_brief_memory(device: Device) -> Result<()> {
-    if device.is_of_cuda() && is_available() { error_if_capturing(device, current_stream(device)) } else { Ok(()) }
+    if device.is_of_cuda() && is_available() {
+        error_if_capturing(device, current_stream(device).stream())?;
+    }
+    Ok(())
 }
 
 impl Tensor {
@@ -102,7 +105,7 @@ impl Tensor {
             self.before_use_by(Executor::Host)?;
         } else if device.is_cuda() {
             // No other code here checks that the device exists.
-            Stream::new(device, current_stream(device).handle())?;
+            is_capturing(device, current_stream(device).stream())?;
             self.before_use_by(Executor::Device(device))?;
         } else {
             return Ok(false);
@@ -136,7 +139,7 @@ impl Tensor {
                     && self.is_of_host_and_devices()
                     && self.descriptor.size() > 0 =>
             {
-                synchronize(device, current_stream(device))
+                synchronize(device, current_stream(device).stream())
             }
             _ => Ok(()),
         }

@@ -75,15 +75,16 @@ fn is_own<M: ManagedTensorBase>(header: &M) -> bool {
 
 /// Makes the owner release CUDA memory after the work of the current stream, too. Without a driver there is no work.
 pub(crate) fn in_order(owner: Owner, device: Device) -> Owner {
+    let current = current_stream(device);
     if let Some(uses) = owner.stream_uses()
-        && uses.record_stream(device, current_stream(device)).is_ok()
+        && uses.record(current.used()).is_ok()
     {
         return owner;
     }
     if !device.is_of_cuda() {
         return owner;
     }
-    match StreamUses::of_import(device, current_stream(device)) {
+    match StreamUses::of_import(device, current.used(), true) {
         Ok(uses) => owner.freed_after(uses),
         Err(_) => owner,
     }

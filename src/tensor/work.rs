@@ -6,10 +6,11 @@ use crate::memory::cuda::{Stream, current_stream, wait};
 
 impl Tensor {
     /// Makes the next work of the stream `to`, a consumer's, wait for the earlier work of the thread's current stream and of
-    /// all streams that are recorded for the memory: that of its allocation, and those of copies, fills, views for kernels and
-    /// exports. Keeps the memory until the work of `to` is done. The host waits only for streams that were destroyed, once
-    /// (with drivers before CUDA 12.0 each time), and for those outside a graph into which `to` is captured. On host memory
-    /// there is no work to order.
+    /// all streams that are recorded for the memory: that of its allocation, and those of copies, fills and views for kernels. The
+    /// host waits only if `to` is captured into a graph, for work outside it. On host memory there is no work to order.
+    ///
+    /// The consumer's own work with the memory has to be done, or be ordered before the work of the legacy default stream, when
+    /// it releases the memory.
     ///
     /// DLPack requires this of a producer that is given the consumer's stream; call it before [`Tensor::to_versioned`] then.
     ///
@@ -25,12 +26,11 @@ impl Tensor {
     /// field.make_stream_wait(Stream::LEGACY).unwrap();
     /// let managed = field.to_versioned(false).unwrap();
     /// ```
-    pub fn make_stream_wait(&self, to: Stream) -> Result<()> {
+    pub fn make_stream_wait(&self, to: Stream<'_>) -> Result<()> {
         let device = self.descriptor.device();
-        let from = current_stream(device);
         match self.owner.stream_uses() {
-            Some(uses) => uses.make_stream_wait(device, from, to),
-            None if device.is_of_cuda() => wait((device, to), (device, from)),
+            Some(uses) => uses.make_stream_wait(device, to, None),
+            None if device.is_of_cuda() => wait((device, to), (device, current_stream(device).stream())),
             None => Ok(()),
         }
     }

@@ -25,11 +25,11 @@ pub fn new_stream(ordinal: usize) -> Arc<CudaStream> {
 }
 
 /// Returns the same stream in this crate's type.
-pub fn of(stream: &CudaStream) -> Stream {
-    Stream::new(GPU, stream.cu_stream().addr() as u64).unwrap()
+pub fn of(stream: &CudaStream) -> Stream<'_> {
+    stream.into()
 }
 
-pub fn zeros_in(stream: Stream, count: i64) -> Tensor {
+pub fn zeros_in(stream: Stream<'_>, count: i64) -> Tensor {
     with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).with_device(GPU))).unwrap()
 }
 

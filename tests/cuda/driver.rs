@@ -71,7 +71,7 @@ pub fn write_on(stream: sys::CUstream, field: &Tensor) {
 /// A stream that does not synchronize with the legacy stream, until it is dropped.
 pub struct OwnStream {
     pub device: Device,
-    pub stream: Stream,
+    pub stream: Stream<'static>,
 }
 
 impl OwnStream {
@@ -88,7 +88,8 @@ impl OwnStream {
         let mut made = std::ptr::null_mut();
         // SAFETY: the driver writes the handle to a live variable.
         within(device, || ok(unsafe { sys::cuStreamCreate(&raw mut made, flags as u32) }));
-        OwnStream { device, stream: Stream::new(device, made.addr() as u64).unwrap() }
+        // SAFETY: the tests do not use it after this owner.
+        OwnStream { device, stream: unsafe { Stream::borrow_raw(device, made.addr() as u64) }.unwrap() }
     }
 
     pub fn raw(&self) -> sys::CUstream {

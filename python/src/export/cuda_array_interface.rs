@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::export::array_interface::{absent, dictionary};
 use dlfield::Tensor;
-use dlfield::cuda::{Stream, current_stream};
+use dlfield::cuda::{self, current_stream};
 use dlfield::native::sync;
 
 const NAME: &str = "__cuda_array_interface__";
@@ -26,8 +26,8 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
         // The interface wants address 0 for arrays without elements.
         dict.set_item("data", (0, descriptor.is_readonly()))?;
     }
-    let stream = Stream::new(device, current_stream(device).handle())?;
+    cuda::init(device)?;
     sync::order_current_stream(py, tensor)?;
-    dict.set_item("stream", stream.handle())?;
+    dict.set_item("stream", current_stream(device).stream().handle())?;
     Ok(dict)
 }

@@ -6,8 +6,8 @@ use pyo3::types::{PyDict, PyModule};
 
 use crate::classes::tensor::PyTensor;
 use dlfield::Device;
-use dlfield::cuda::{Stream, current_stream};
-use dlfield::native::with_owned_stream;
+use dlfield::cuda::{current_stream, with_stream};
+use dlfield::native::stream;
 
 /// The CuPy array on the memory of a tensor.
 pub(crate) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
@@ -51,14 +51,15 @@ pub(crate) fn on<'py, T>(
     let done = work().and_then(|found| {
         let cupy_stream: u64 =
             cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
-        let own_stream = current_stream(device);
+        let current_stream = current_stream(device);
         // In CUDA, handle 0 is the legacy default stream.
-        let cupy_stream = Stream::new(device, cupy_stream.max(1))?;
-        if cupy_stream == own_stream {
+        let cupy_stream = stream::borrowed(cupy, device, cupy_stream.max(1))?;
+        if cupy_stream == current_stream.stream() {
             return Ok(found);
         }
-        with_owned_stream(device, cupy_stream, None, || {
-            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(own_stream)?))
+        with_stream(device, cupy_stream, || {
+            let later = current_stream.stream();
+            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(later)?))
         })?;
         Ok(found)
     });

@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
-use dlfield::cuda::{Stream, current_stream};
+use dlfield::cuda::Stream;
 use dlfield::native::device::{DlpackPair, exact_device};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Definition, Parameters};
@@ -166,12 +166,8 @@ fn make_stream_wait(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, P
     };
     match tensor.owner().stream_uses() {
         Some(uses) => {
-            let current = current_stream(device);
             let owner = stream.and_then(stream::owner);
-            Ok(py.detach(|| {
-                uses.make_stream_wait(device, current, consumer)?;
-                owner.map_or(Ok(()), |owner| uses.record_owned_stream(device, consumer, owner))
-            })?)
+            Ok(py.detach(|| uses.make_stream_wait(device, consumer, owner))?)
         }
         None => Ok(()),
     }

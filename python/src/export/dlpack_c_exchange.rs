@@ -15,7 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
-use dlfield::cuda::{Stream, current_stream};
+use dlfield::cuda::{self, current_stream};
 use dlfield::native::protocol::dlpack;
 use dlfield::native::sync;
 use dlfield::native::{new_error, panics};
@@ -198,10 +198,11 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         if !device.is_of_cuda() {
             return Err(dlfield::DeviceError::NotSupported { device }.into());
         }
-        // The caller may launch work on the stream at once, so its handle must be valid.
-        let stream = Stream::new(device, current_stream(device).handle())?;
+        // The caller may launch work on the stream at once.
+        cuda::init(device)?;
+        let stream = current_stream(device).stream().handle();
         // SAFETY: as above.
-        unsafe { *out = without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0)) };
+        unsafe { *out = without_provenance_mut(usize::try_from(stream).unwrap_or(0)) };
         Ok(())
     })
 }

@@ -57,14 +57,21 @@ fn memory_info(device: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
 #[pyo3(name = "_cuda_current_stream")]
 fn current_stream(device: &Bound<'_, PyAny>) -> PyResult<(i32, u64)> {
     let device = self::device(device)?;
-    Ok((device.cuda_ordinal(), cuda::current_stream(device).handle()))
+    Ok((device.cuda_ordinal(), cuda::current_stream(device).stream().handle()))
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_init")]
+fn init(device: &Bound<'_, PyAny>) -> PyResult<()> {
+    Ok(cuda::init(self::device(device)?)?)
 }
 
 #[pyfunction]
 #[pyo3(name = "_cuda_synchronize")]
 fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let device = self::device(device)?;
-    let stream = stream.map_or_else(|| Ok(cuda::current_stream(device)), |stream| stream::of(stream, device))?;
+    let current = cuda::current_stream(device);
+    let stream = stream.map_or_else(|| Ok(current.stream()), |stream| stream::of(stream, device))?;
     Ok(py.detach(|| cuda::synchronize(device, stream))?)
 }
 
@@ -84,15 +91,15 @@ fn push_stream(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> 
 }
 
 /// A stream and its device; the default streams count as those of the first device.
-fn found(stream: &Bound<'_, PyAny>) -> PyResult<(Device, Stream)> {
+fn found<'call>(value: &'call Bound<'_, PyAny>) -> PyResult<(Device, Stream<'call>)> {
     let first = Device::cuda(0);
-    let handle = stream::number(stream)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
-    match Stream::new(first, handle) {
+    let handle = stream::number(value)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+    match stream::borrowed(value, first, handle) {
         Err(Error::Device(DeviceError::StreamElsewhere { found, .. })) => {
             let device = Device::cuda(u16::try_from(found).unwrap_or(0));
-            Ok((device, Stream::new(device, handle)?))
+            Ok((device, stream::borrowed(value, device, handle)?))
         }
-        _ => Ok((first, stream::of(stream, first)?)),
+        _ => Ok((first, stream::of(value, first)?)),
     }
 }
 
@@ -108,6 +115,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_name, module)?)?;
     module.add_function(wrap_pyfunction!(memory_info, module)?)?;
     module.add_function(wrap_pyfunction!(current_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(init, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)?;
     module.add_function(wrap_pyfunction!(push_stream, module)?)?;
     module.add_function(wrap_pyfunction!(pop_stream, module)?)

@@ -4,15 +4,18 @@ use crate::device::{Device, DeviceError};
 use crate::error::Result;
 
 use super::Stream;
+use super::current::StreamOwner;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::ipc::Exported;
-#[cfg(feature = "python")]
-use super::stream::StreamOwner;
 
 const UNAVAILABLE_REASON: &str = "dlfield was built without the feature `cuda`";
 
+fn unavailable(device: Device) -> DeviceError {
+    DeviceError::NoCuda { device, why: UNAVAILABLE_REASON.to_owned() }
+}
+
 fn no_cuda<T>(device: Device) -> Result<T> {
-    Err(DeviceError::NoCuda { device, why: UNAVAILABLE_REASON.to_owned() }.into())
+    Err(unavailable(device).into())
 }
 
 /// Returns whether a CUDA device can be used.
@@ -46,11 +49,19 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     no_cuda(device)
 }
 
+/// Prepares a device.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`].
+pub fn init(device: Device) -> Result<()> {
+    no_cuda(device)
+}
+
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`].
-pub fn synchronize(device: Device, _: Stream) -> Result<()> {
+pub fn synchronize(device: Device, _: Stream<'_>) -> Result<()> {
     no_cuda(device)
 }
 
@@ -58,16 +69,16 @@ pub fn synchronize(device: Device, _: Stream) -> Result<()> {
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`].
-pub fn is_capturing(device: Device, _: Stream) -> Result<bool> {
-    no_cuda(device)
+pub fn is_capturing(device: Device, _: Stream<'_>) -> Result<bool, DeviceError> {
+    Err(unavailable(device))
 }
 
 #[cfg(any(feature = "ndarray", feature = "fields"))]
-pub(crate) fn error_if_capturing(device: Device, _: Stream) -> Result<()> {
-    no_cuda(device)
+pub(crate) fn error_if_capturing(device: Device, _: Stream<'_>) -> Result<(), DeviceError> {
+    Err(unavailable(device))
 }
 
-pub(super) fn check_stream(device: Device, stream: Stream) -> Result<()> {
+pub(super) fn check_stream(device: Device, stream: Stream<'_>) -> Result<()> {
     if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
 }
 
@@ -89,7 +100,6 @@ impl CudaMemory {
         _: usize,
         _: usize,
         _: crate::memory::Contents,
-        _: Stream,
     ) -> Result<CudaMemory> {
         no_cuda(device)
     }
@@ -99,7 +109,7 @@ impl CudaMemory {
     }
 
     #[cfg(all(feature = "python", feature = "signature"))]
-    pub(in crate::memory) fn allocate_exported(device: Device, _: usize, _: Stream, _: i32) -> Result<CudaMemory> {
+    pub(in crate::memory) fn allocate_exported(device: Device, _: usize, _: i32) -> Result<CudaMemory> {
         no_cuda(device)
     }
 
@@ -142,36 +152,67 @@ impl OpenedMemory {
     }
 }
 
+/// A stream that a thread has set. There is no work on it.
+#[derive(Clone, Debug)]
+pub(crate) struct UsedStream {
+    device: Device,
+    handle: u64,
+}
+
+impl UsedStream {
+    pub(super) fn of(device: Device, stream: Stream<'_>, _: Option<StreamOwner>) -> UsedStream {
+        UsedStream { device, handle: stream.handle() }
+    }
+
+    #[cfg(feature = "python")]
+    pub(crate) fn lent<R>(
+        device: Device,
+        stream: Stream<'_>,
+        owner: Option<StreamOwner>,
+        work: impl FnOnce(&UsedStream) -> R,
+    ) -> R {
+        work(&UsedStream::of(device, stream, owner))
+    }
+
+    pub(super) fn give_back(&self) {}
+
+    pub(super) fn forget(&self) {}
+
+    pub(super) fn device(&self) -> Device {
+        self.device
+    }
+
+    pub(crate) fn stream(&self) -> Stream<'_> {
+        Stream::of_handle(self.handle)
+    }
+
+    #[cfg(feature = "python")]
+    pub(crate) fn is(&self, device: Device, stream: Stream<'_>) -> bool {
+        self.device.cuda_ordinal() == device.cuda_ordinal() && self.handle == stream.handle()
+    }
+}
+
 /// No streams: there is no work.
 #[derive(Debug)]
 #[doc(hidden)]
 pub enum StreamUses {}
 
 impl StreamUses {
-    pub(crate) fn of_import(device: Device, _: Stream) -> Result<Box<StreamUses>> {
+    pub(crate) fn of_import(device: Device, _: &UsedStream, _: bool) -> Result<Box<StreamUses>> {
         no_cuda(device)
     }
 
-    #[cfg(feature = "python")]
-    pub(crate) fn set_freed_by_host(&mut self) {
+    pub(crate) fn record(&self, _: &UsedStream) -> Result<()> {
         match *self {}
     }
 
-    pub(crate) fn record_stream(&self, _: Device, _: Stream) -> Result<()> {
-        match *self {}
-    }
-
-    #[cfg(feature = "python")]
-    pub(crate) fn record_owned_stream(&self, _: Device, _: Stream, _: StreamOwner) -> Result<()> {
-        match *self {}
-    }
-
-    pub(crate) fn make_stream_wait(&self, _: Device, _: Stream, _: Stream) -> Result<()> {
+    #[doc(hidden)]
+    pub fn make_stream_wait(&self, _: Device, _: Stream<'_>, _: Option<StreamOwner>) -> Result<()> {
         match *self {}
     }
 
     #[cfg(any(feature = "ndarray", feature = "fields"))]
-    pub(crate) fn finish(&self) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<(), DeviceError> {
         match *self {}
     }
 
@@ -180,6 +221,6 @@ impl StreamUses {
     }
 }
 
-pub(crate) fn wait(later: (Device, Stream), _: (Device, Stream)) -> Result<()> {
+pub(crate) fn wait(later: (Device, Stream<'_>), _: (Device, Stream<'_>)) -> Result<()> {
     no_cuda(later.0)
 }

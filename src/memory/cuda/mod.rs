@@ -6,8 +6,9 @@
 //!
 //! A device runs the work of one stream in order, and that of two streams in any order. So each operation on a tensor's memory
 //! belongs to a [`Stream`]: the one given, or the thread's current stream of that device, which is CUDA's legacy default stream
-//! until [`with_stream`] sets another. Memory is allocated in stream order, and freed in the order of that stream, after the
-//! work of every stream recorded for it.
+//! until [`with_stream`] sets another. Memory is allocated in stream order, and freed after the work of every stream that used
+//! it. A stream belongs to the code that made it, which may destroy it: it is borrowed for a call, or the body of
+//! [`with_stream`]. What is needed later is an event.
 //!
 //! # Example
 //! ```
@@ -24,15 +25,19 @@ mod twin;
 #[path = "enabled/mod.rs"]
 mod twin;
 
+pub(crate) mod current;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) mod ipc;
-pub(crate) mod stream;
+mod stream;
 
-pub use self::stream::{Stream, current_stream, with_stream};
+pub use self::current::{CurrentStream, current_stream, with_stream};
+pub use self::stream::Stream;
 #[cfg(feature = "fields")]
 pub(super) use self::twin::CudaMemory;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use self::twin::OpenedMemory;
+#[cfg(feature = "python")]
+pub(crate) use self::twin::UsedStream;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(any(feature = "ndarray", feature = "fields"))]
@@ -41,5 +46,5 @@ pub(crate) use self::twin::error_if_capturing;
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
 pub(crate) use self::twin::{StreamUses, wait};
 pub use self::twin::{
-    device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
+    device_count, device_name, init, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };

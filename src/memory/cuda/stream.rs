@@ -1,17 +1,16 @@
-//! Streams by their handles, and the current stream of each thread.
+//! Streams by their handles.
 
-use std::any::Any;
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::marker::PhantomData;
 
 use super::twin;
 use crate::device::Device;
 use crate::error::Result;
 
-/// A stream of one CUDA device, by its handle: the driver's `CUstream`.
+/// A stream of one CUDA device, by its handle (the driver's `CUstream`), for as long as it is borrowed.
 ///
-/// The two default streams have the handles of the array API standard, which the driver understands too.
+/// The handle of a destroyed stream crashes the driver, so a stream cannot be kept beyond `'stream`, like a
+/// [`BorrowedFd`](std::os::fd::BorrowedFd). The two default streams are never destroyed. They have the handles of the array API
+/// standard, which the driver understands too.
 ///
 /// # Example
 /// ```
@@ -19,39 +18,47 @@ use crate::error::Result;
 /// assert_eq!((Stream::LEGACY.handle(), Stream::PER_THREAD.handle()), (1, 2));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stream(u64);
+pub struct Stream<'stream> {
+    handle: u64,
+    borrowed: PhantomData<&'stream ()>,
+}
 
-impl Stream {
+impl Stream<'static> {
     /// The legacy default stream: it waits for all blocking streams, and they wait for it.
-    pub const LEGACY: Stream = Stream(1);
+    pub const LEGACY: Stream<'static> = Stream::of_handle(1);
 
     /// The calling thread's own default stream.
-    pub const PER_THREAD: Stream = Stream(2);
+    pub const PER_THREAD: Stream<'static> = Stream::of_handle(2);
+}
 
-    /// Returns a stream of a device by its handle: 1, 2, or an address from the driver.
+impl<'stream> Stream<'stream> {
+    /// Borrows a stream of a device by its handle: 1, 2, or an address from the driver.
     ///
     /// # Errors
     /// [`DeviceError::Stream`](crate::DeviceError::Stream) for 0, which the array API standard disallows as it might mean
-    /// either default stream, and for handles that the driver does not know;
-    /// [`DeviceError::StreamElsewhere`](crate::DeviceError::StreamElsewhere) for a stream of another device;
-    /// [`DeviceError::NoCuda`](crate::DeviceError::NoCuda).
+    /// either default stream; [`DeviceError::StreamElsewhere`](crate::DeviceError::StreamElsewhere) for a stream of another
+    /// device; [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), [`DeviceError::Driver`](crate::DeviceError::Driver).
+    ///
+    /// # Safety
+    /// - The stream exists, and is not destroyed during `'stream`.
     ///
     /// # Example
     /// ```
     /// use dlfield::{Device, cuda::Stream};
-    /// let refused = Stream::new(Device::cuda(0), 0).unwrap_err();
-    /// assert!(refused.to_string().starts_with("stream: 0"));
+    /// // SAFETY: 0 is rejected before the driver is asked.
+    /// let rejected = unsafe { Stream::borrow_raw(Device::cuda(0), 0) }.unwrap_err();
+    /// assert!(rejected.to_string().starts_with("stream: 0"));
     /// ```
-    pub fn new(device: Device, handle: u64) -> Result<Stream> {
-        let stream = Stream(handle);
+    #[allow(unsafe_code, reason = "the driver crashes on a handle of a destroyed stream")]
+    pub unsafe fn borrow_raw(device: Device, handle: u64) -> Result<Stream<'stream>> {
+        let stream = Stream::of_handle(handle);
         twin::check_stream(device, stream)?;
         Ok(stream)
     }
 
-    /// Wraps a handle that the driver is known to have.
-    #[cfg(any(feature = "cuda-any", feature = "python"))]
-    pub(crate) const fn of_raw(handle: u64) -> Stream {
-        Stream(handle)
+    /// The stream with this handle, unchecked: it has to exist during `'stream`.
+    pub(super) const fn of_handle(handle: u64) -> Stream<'stream> {
+        Stream { handle, borrowed: PhantomData }
     }
 
     /// Returns the handle, as `__dlpack__(stream=)` takes it.
@@ -62,103 +69,14 @@ impl Stream {
     /// assert_eq!((Stream::LEGACY.handle(), Stream::PER_THREAD.handle()), (1, 2));
     /// ```
     pub fn handle(self) -> u64 {
-        self.0
+        self.handle
     }
 }
 
-/// A current stream that was set for a device, and the number that removes it.
-struct CurrentStream {
-    number: u64,
-    device: Device,
-    stream: Stream,
-    /// Keeps the stream alive, if its owner is known.
-    #[cfg_attr(not(feature = "cuda-any"), allow(dead_code, reason = "held for its drop"))]
-    owner: Option<StreamOwner>,
-}
-
-/// What keeps a stream alive.
-pub type StreamOwner = Arc<dyn Any + Send + Sync>;
-
-thread_local! {
-    /// The newest last.
-    static CURRENT: RefCell<Vec<CurrentStream>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Number of the next [`CurrentStream`], unique across threads: a thread can remove only its own.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
-/// Returns the calling thread's current stream of a device, which its work uses unless another stream is given.
-///
-/// # Example
-/// ```
-/// use dlfield::{Device, cuda};
-/// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
-/// ```
-pub fn current_stream(device: Device) -> Stream {
-    let device = device.cuda_ordinal();
-    let current = CURRENT.try_with(|streams| {
-        let streams = streams.borrow();
-        streams.iter().rev().find(|one| one.device.cuda_ordinal() == device).map(|one| one.stream)
-    });
-    // A thread that is about to end has no current stream any more.
-    current.ok().flatten().unwrap_or(Stream::LEGACY)
-}
-
-/// Returns whether the calling thread has set a current stream, of any device.
-#[cfg(feature = "python")]
-pub(crate) fn has_current_stream() -> bool {
-    CURRENT.try_with(|streams| !streams.borrow().is_empty()).unwrap_or(false)
-}
-
-/// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
-pub fn push_stream(device: Device, stream: Stream, owner: Option<StreamOwner>) -> u64 {
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    CURRENT.with_borrow_mut(|streams| streams.push(CurrentStream { number, device, stream, owner }));
-    number
-}
-
-/// Removes a current stream that this thread has set.
-pub fn pop_stream(number: u64) {
-    let position = |streams: &Vec<CurrentStream>| streams.iter().position(|one| one.number == number);
-    // Dropping the owner of the stream may run foreign code, which may ask for the current stream.
-    let taken = CURRENT.with_borrow_mut(|streams| position(streams).map(|position| streams.remove(position)));
-    drop(taken);
-}
-
-/// Returns the owner of a stream that this thread has set, if it is known.
 #[cfg(feature = "cuda-any")]
-pub(super) fn owner_of(device: Device, stream: Stream) -> Option<StreamOwner> {
-    let device = device.cuda_ordinal();
-    let found = CURRENT.try_with(|streams| {
-        let streams = streams.borrow();
-        let mut matching = streams.iter().filter(|one| one.device.cuda_ordinal() == device && one.stream == stream);
-        matching.find_map(|one| one.owner.clone())
-    });
-    found.ok().flatten()
-}
-
-/// Runs `work` with another current stream of a device in this thread.
-///
-/// # Example
-/// ```
-/// use dlfield::{Device, cuda};
-/// let inside = cuda::with_stream(Device::cuda(0), cuda::Stream::PER_THREAD, || cuda::current_stream(Device::cuda(0)));
-/// assert_eq!(inside, cuda::Stream::PER_THREAD);
-/// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
-/// ```
-pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) -> R {
-    with_owned_stream(device, stream, None, work)
-}
-
-/// As [`with_stream`]; `owner` keeps the stream alive, also for memory that records the stream meanwhile.
-pub fn with_owned_stream<R>(device: Device, stream: Stream, owner: Option<StreamOwner>, work: impl FnOnce() -> R) -> R {
-    /// Removes the stream again, also after a panic.
-    struct PopOnDrop(u64);
-    impl Drop for PopOnDrop {
-        fn drop(&mut self) {
-            pop_stream(self.0);
-        }
+impl<'stream> From<&'stream cudarc::driver::CudaStream> for Stream<'stream> {
+    fn from(stream: &'stream cudarc::driver::CudaStream) -> Stream<'stream> {
+        // `cudarc` calls the legacy default stream 0.
+        Stream::of_handle((stream.cu_stream().addr() as u64).max(1))
     }
-    let _guard = PopOnDrop(push_stream(device, stream, owner));
-    work()
 }

@@ -11,7 +11,7 @@ use crate::cuda::Stream;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::layout::Extents;
-use crate::memory::cuda::stream::with_owned_stream;
+use crate::memory::cuda::current::with_owned_stream;
 use crate::python::convert::args::{append_ints, check_stream, if_converted, int, iterator, shown};
 use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::convert::dtype::wrapped;
@@ -230,7 +230,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Converts an argument to a stream of a CUDA device.
-pub fn stream_of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
+pub fn stream_of<'call>(value: &'call Bound<'_, PyAny>, device: Device) -> PyResult<Stream<'call>> {
     handle(value, number(value)?, device, ALLOWED)
 }
 

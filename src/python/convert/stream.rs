@@ -2,15 +2,17 @@
 //!
 //! Source: the array API standard on `__dlpack__`, and the CUDA stream protocol of cuda.core.
 
+#![allow(unsafe_code, reason = "streams are borrowed by their handles")]
+
 use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
 
 use crate::cuda::Stream;
 use crate::device::Device;
-use crate::memory::cuda::stream::StreamOwner;
+use crate::error::Result;
+use crate::memory::cuda::current::StreamOwner;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
@@ -22,13 +24,13 @@ const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
 
 /// A consumer's `stream` argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum StreamArgument {
+pub enum StreamArgument<'call> {
     /// None was passed.
     None,
     /// -1: the consumer orders the work itself.
     NoSync,
     /// The stream that the consumer will use.
-    Stream(Stream),
+    Stream(Stream<'call>),
 }
 
 /// The number of a stream: an integer, or the handle in an object's `__cuda_stream__`; `None` for any other value.
@@ -49,25 +51,41 @@ pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     }
 }
 
-/// The owner of a stream: the object that was passed for it; `None` for a number.
+/// The owner of a stream: the object that was passed for it, if it keeps the stream as long as it lives. That is so for those
+/// of CuPy and PyTorch that have made their stream. Others may be closed, such as those of cuda.core.
 pub fn owner(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
-    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
+    let ty = value.get_type();
+    let is_named = |module: &str| {
+        let found = ty.module().and_then(|found| Ok(found.to_str()?.starts_with(module)));
+        found.unwrap_or(false) && ty.name().is_ok_and(|name| name == "Stream")
+    };
+    // An external stream of PyTorch has its handle as its id.
+    let id = |name: &str| value.getattr(name).ok()?.extract::<i64>().ok();
+    let is_kept = is_named("cupy") || is_named("torch") && id("stream_id") != id("cuda_stream");
+    is_kept.then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }
 
-pub(super) fn handle(
-    value: &Bound<'_, PyAny>,
+/// Borrows a stream for a call, by the handle that `named_by` has stated: an argument, or the producer of some memory.
+pub fn borrowed<'call>(named_by: &'call Bound<'_, PyAny>, device: Device, handle: u64) -> Result<Stream<'call>> {
+    let _ = named_by;
+    // SAFETY: by the array API standard and the protocols of CUDA, who names a stream keeps it until the call returns.
+    unsafe { Stream::borrow_raw(device, handle) }
+}
+
+pub(super) fn handle<'call>(
+    value: &'call Bound<'_, PyAny>,
     number: Option<i64>,
     device: Device,
     allowed: &'static str,
-) -> PyResult<Stream> {
+) -> PyResult<Stream<'call>> {
     let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number != 0);
     let number =
         number.ok_or_else(|| ExchangeError::Argument { argument: "stream", got: args::shown(value), allowed })?;
-    Ok(Stream::new(device, number)?)
+    Ok(borrowed(value, device, number)?)
 }
 
 /// Parses a consumer's `stream` argument for memory of a CUDA device.
-pub fn parse(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<StreamArgument> {
+pub fn parse<'call>(value: Option<&'call Bound<'_, PyAny>>, device: Device) -> PyResult<StreamArgument<'call>> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(StreamArgument::None) };
     match number(value)? {
         Some(-1) => Ok(StreamArgument::NoSync),

@@ -18,7 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 #[cfg(feature = "signature")]
 use crate::error::Result;
-use crate::memory::cuda::stream::has_current_stream;
+use crate::memory::cuda::current::has_current_stream;
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::python::convert::args;

@@ -84,10 +84,8 @@ pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Re
         return Err(DeviceError::NotOwned { device }.into());
     }
     let uses = if device.is_of_cuda() {
-        let mut uses = StreamUses::of_import(device, current_stream(device))?;
         // Whatever frees the memory need not do so in the order of a stream.
-        uses.set_freed_by_host();
-        Some(uses)
+        Some(StreamUses::of_import(device, current_stream(device).used(), false)?)
     } else {
         None
     };

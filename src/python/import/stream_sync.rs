@@ -13,7 +13,7 @@ use crate::cuda::{Stream, current_stream};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::error::Error;
-use crate::memory::cuda::{StreamUses, device_of_pointer};
+use crate::memory::cuda::{StreamUses, UsedStream, device_of_pointer};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::stream::StreamArgument;
@@ -32,7 +32,7 @@ pub(super) fn stream_for_producer(request: &Request<'_, '_>, found: Option<Devic
         return stream::number(stream);
     }
     let found = found.filter(|found| found.is_cuda() || *found == Device::CUDA_MANAGED);
-    Ok(found.map(|found| i64::try_from(current_stream(found).handle()).unwrap_or(1)))
+    Ok(found.map(|found| i64::try_from(current_stream(found).stream().handle()).unwrap_or(1)))
 }
 
 /// Makes the consumer's stream, the caller's or else the current one, wait for the producer's work, and makes the owner wait
@@ -53,13 +53,12 @@ pub(super) fn order(
     let py = object.py();
     let user = request.stream_device(device);
     let argument = stream::parse(request.stream, user)?;
-    let current = current_stream(user);
+    let current = current_stream(user).used().clone();
     if user != device {
         // No other code here checks that this device exists.
-        Stream::new(user, current.handle())?;
+        cuda::init(user)?;
     }
-    let owner = request.stream.filter(|stream| !stream.is_none()).and_then(stream::owner);
-    let consumer = if let StreamArgument::Stream(stream) = argument { stream } else { current };
+    let owner = request.stream.and_then(stream::owner);
     let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
     // The streams of memory that has come back are known, unless another library has it in between and names its own stream.
     if imported.producer_stream.is_none()
@@ -67,36 +66,39 @@ pub(super) fn order(
     {
         match argument {
             StreamArgument::NoSync => {}
-            StreamArgument::None => py.detach(|| known.record_stream(user, current))?,
-            StreamArgument::Stream(stream) => py.detach(|| {
-                known.make_stream_wait(user, current, stream)?;
-                owner.map_or(Ok(()), |owner| known.record_owned_stream(user, stream, owner))
-            })?,
+            StreamArgument::None => py.detach(|| known.record(&current))?,
+            StreamArgument::Stream(stream) => {
+                py.detach(|| known.make_stream_wait(user, stream, owner))?;
+            }
         }
         return Ok(());
     }
     let producer = imported.producer_stream.take().and_then(|number| u64::try_from(number).ok());
-    let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
-    // What the producer's work is ordered before: its own stream, or the one that it got.
-    let (first_device, first) = match producer {
-        Some(stream) => (device, stream),
-        None if argument == StreamArgument::None => (device, current_stream(device)),
-        None => (user, consumer),
+    let producer = producer.map(|number| stream::borrowed(object, device, number)).transpose()?;
+    // A producer that does not name its stream frees and reuses the memory in one that does not wait for our uses, unless they
+    // are in the legacy default stream, which waits for blocking streams, and they for it.
+    let is_ordered = |consumer: &UsedStream| {
+        producer.is_some() || argument == StreamArgument::NoSync || consumer.is(user, Stream::LEGACY)
     };
-    let mut uses = StreamUses::of_import(first_device, first)?;
-    // A producer that does not name its stream frees and reuses the memory in a stream that does not wait for our uses, unless
-    // they are in the legacy default stream, which waits for blocking streams, and they for it.
-    // The host frees pinned and managed memory, whichever device uses it.
-    if !device.is_cuda() || producer.is_none() && consumer != Stream::LEGACY && argument != StreamArgument::NoSync {
-        uses.set_freed_by_host();
-    }
-    if argument != StreamArgument::NoSync {
-        let ordered = py.detach(|| match owner {
-            Some(owner) => uses.record_owned_stream(user, consumer, owner),
-            None => uses.record_stream(user, consumer),
-        });
-        ordered.map_err(with_way_out)?;
-    }
+    // The stream that the producer's work is ordered before is its own one, or the one that it got.
+    let uses_of = |first: &UsedStream, consumer: &UsedStream| {
+        let uses = StreamUses::of_import(device, first, is_ordered(consumer))?;
+        if argument != StreamArgument::NoSync {
+            uses.record(consumer)?;
+        }
+        Ok(uses)
+    };
+    let order = |consumer: &UsedStream| match (producer, argument) {
+        (Some(stream), _) if consumer.is(device, stream) => uses_of(consumer, consumer),
+        (Some(stream), _) => UsedStream::lent(device, stream, None, |first| uses_of(first, consumer)),
+        (None, StreamArgument::None) => uses_of(current_stream(device).used(), consumer),
+        (None, _) => uses_of(consumer, consumer),
+    };
+    let uses = py.detach(|| match argument {
+        StreamArgument::Stream(stream) => UsedStream::lent(user, stream, owner, order),
+        _ => order(&current),
+    });
+    let uses = uses.map_err(with_way_out)?;
     imported.owner = imported.owner.take().map(|owner| owner.freed_after(uses));
     Ok(())
 }

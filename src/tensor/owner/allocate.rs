@@ -7,7 +7,6 @@ use crate::device::DeviceError;
 use crate::error::{Error, Result};
 #[cfg(all(feature = "python", feature = "signature"))]
 use crate::memory::cuda::ipc::Exported;
-use crate::memory::cuda::{Stream, current_stream};
 use crate::memory::{Block, Contents};
 
 impl Owner {
@@ -32,8 +31,7 @@ impl Owner {
 
     #[inline(never)]
     fn allocate_anew(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<(Owner, *mut u8)> {
-        let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
-        Owner::of_block(device, || Block::allocate(device, bytes, alignment, contents, stream))
+        Owner::of_block(device, || Block::allocate(device, bytes, alignment, contents))
     }
 
     /// Allocates zeros on a CUDA device that other processes may open, which lock `file` meanwhile, and owns them; returns
@@ -47,8 +45,7 @@ impl Owner {
         bytes: usize,
         file: i32,
     ) -> Result<(Owner, *mut u8, Exported)> {
-        let stream = current_stream(device);
-        let (owner, start) = Owner::of_block(device, || Block::allocate_exported(device, bytes, stream, file))?;
+        let (owner, start) = Owner::of_block(device, || Block::allocate_exported(device, bytes, file))?;
         let exported = match owner.0.as_deref().map(|inner| &*inner.kind) {
             Some(OwnerKind::Block(block)) => block.exported(),
             _ => None,

@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn owner(bytes: usize) -> Arc<OwnerInner> {
-        let block = Block::allocate(Device::CPU, bytes, 64, Contents::Undefined, Stream::LEGACY).expect("small");
+        let block = Block::allocate(Device::CPU, bytes, 64, Contents::Undefined).expect("small");
         OwnerInner::new(OwnerKind::Block(block)).expect("an owner")
     }
 

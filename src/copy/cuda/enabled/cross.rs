@@ -26,7 +26,8 @@ const ALIGNMENT: usize = 256;
 /// - As for [`crate::copy::copy`].
 pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
     let device = link.device();
-    let stream = current_stream(device);
+    let current = current_stream(device);
+    let stream = current.stream();
     if let Link::Up(_) = link
         && work.plan.steps.iter().all(|step| step.from == 0)
     {
@@ -54,7 +55,8 @@ pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, 
 /// - All memory stays valid until the stream has done the copy.
 pub(super) unsafe fn copy_across(link: Link, work: &Work) -> Result<()> {
     let device = link.device();
-    let stream = current_stream(device);
+    let current = current_stream(device);
+    let stream = current.stream();
     if let Some(rows) = Rows::of(work).filter(|rows| rows.is_worthwhile(link)) {
         // SAFETY: passed on from the caller.
         return unsafe { rows.cross(link, stream) };
@@ -83,8 +85,9 @@ pub(super) unsafe fn copy_across(link: Link, work: &Work) -> Result<()> {
 /// - As for [`carry`].
 unsafe fn copy_on_device(link: Link, work: &Work, detour: &Detour) -> Result<()> {
     let device = link.device();
-    let stream = current_stream(device);
-    let between = Block::allocate(device, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
+    let current = current_stream(device);
+    let stream = current.stream();
+    let between = Block::allocate(device, detour.bytes, ALIGNMENT, Contents::Undefined)?;
     let (into, out) = detour.through(work, between.as_ptr());
     // SAFETY: passed on from the caller; the staging buffer is freed in the order of the stream.
     unsafe {
@@ -104,10 +107,11 @@ unsafe fn copy_on_device(link: Link, work: &Work, detour: &Detour) -> Result<()>
 /// - As for [`with_host`].
 unsafe fn copy_on_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
     let device = link.device();
-    let stream = current_stream(device);
+    let current = current_stream(device);
+    let stream = current.stream();
     let (side, _) = link.sides();
     let detour = Detour::like(work, side, itemsize);
-    let between = Block::allocate(Device::CPU, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
+    let between = Block::allocate(Device::CPU, detour.bytes, ALIGNMENT, Contents::Undefined)?;
     let (into, out) = detour.through(work, between.as_ptr());
     // SAFETY: passed on from the caller; the host waits for the stream before it reads or frees the staging buffer.
     unsafe {
@@ -127,9 +131,10 @@ unsafe fn copy_on_host(link: Link, work: &Work, conversion: Conversion, itemsize
 /// # Safety
 /// - As for [`carry`].
 unsafe fn copy_from_peer(to: Device, from: Device, work: &Work) -> Result<()> {
-    let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
+    let (there, here) = (current_stream(to), current_stream(from));
+    let (writes, reads) = ((to, there.stream()), (from, here.stream()));
     let detour = Detour::like(work, Side::To, work.itemsize);
-    let between = Block::allocate(from, detour.bytes, ALIGNMENT, Contents::Undefined, reads.1)?;
+    let between = Block::allocate(from, detour.bytes, ALIGNMENT, Contents::Undefined)?;
     let (into, out) = detour.through(work, between.as_ptr());
     // SAFETY: passed on from the caller; the staging buffer is freed in the order of the source's stream, which then waits for
     // the destination's.
@@ -142,7 +147,7 @@ unsafe fn copy_from_peer(to: Device, from: Device, work: &Work) -> Result<()> {
 }
 
 /// Waits for a stream, whether or not the calls that used it succeeded, and returns the first error.
-fn finished(device: Device, stream: Stream, asked: Result<()>) -> Result<()> {
+fn finished(device: Device, stream: Stream<'_>, asked: Result<()>) -> Result<()> {
     let waited = synchronize(device, stream);
     asked.and(waited)
 }

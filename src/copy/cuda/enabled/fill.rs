@@ -16,7 +16,8 @@ use crate::memory::cuda::{Stream, check, current_stream, enter, raw};
 /// # Safety
 /// - The device may write every element that the plan reaches from `to`.
 pub(in crate::copy) unsafe fn fill(device: Device, plan: &Plan, to: *mut u8, element: &[u8]) -> Result<()> {
-    let stream = current_stream(device);
+    let current = current_stream(device);
+    let stream = current.stream();
     let to = to.wrapping_offset(plan.start.0);
     // SAFETY: passed on from the caller.
     unsafe {
@@ -36,7 +37,7 @@ pub(in crate::copy) unsafe fn fill(device: Device, plan: &Plan, to: *mut u8, ele
 /// - As for [`fill`].
 unsafe fn runs(
     device: Device,
-    stream: Stream,
+    stream: Stream<'_>,
     width: usize,
     outer: &[Step],
     to: *mut u8,
@@ -74,7 +75,7 @@ fn is_pitch(distance: isize, width: usize, unit: usize) -> bool {
 /// - As for [`fill`].
 unsafe fn set(
     device: Device,
-    stream: Stream,
+    stream: Stream<'_>,
     to: *mut u8,
     pattern: &[u8],
     (pitch, count): (usize, usize),
@@ -103,7 +104,7 @@ unsafe fn set(
 ///
 /// # Safety
 /// - As for [`fill`].
-unsafe fn scattered(device: Device, stream: Stream, steps: &Steps, to: *mut u8, element: &[u8]) -> Result<()> {
+unsafe fn scattered(device: Device, stream: Stream<'_>, steps: &Steps, to: *mut u8, element: &[u8]) -> Result<()> {
     let unit = launch::unit(element.len(), to.addr());
     for (at, item) in element.chunks_exact(unit).enumerate() {
         // SAFETY: passed on from the caller; the items of an element are contiguous.

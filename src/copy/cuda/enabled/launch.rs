@@ -55,7 +55,7 @@ impl Grid {
 ///
 /// # Safety
 /// - As for [`crate::copy::copy`], with addresses that are valid on the device.
-pub(super) unsafe fn copy(device: Device, stream: Stream, work: &Work) -> Result<()> {
+pub(super) unsafe fn copy(device: Device, stream: Stream<'_>, work: &Work) -> Result<()> {
     if let Some(rows) = Rows::of(work).filter(Rows::is_one_call) {
         // SAFETY: passed on from the caller.
         return unsafe { rows.within(device, stream) };
@@ -85,7 +85,7 @@ pub(super) unsafe fn copy(device: Device, stream: Stream, work: &Work) -> Result
 /// - The device may write to these addresses, which are multiples of `unit`.
 pub(super) unsafe fn fill_strided(
     device: Device,
-    stream: Stream,
+    stream: Stream<'_>,
     steps: &Steps,
     to: *mut u8,
     unit: usize,
@@ -103,7 +103,7 @@ pub(super) unsafe fn fill_strided(
 /// - As for [`fill_strided`].
 pub(super) unsafe fn fill_run(
     device: Device,
-    stream: Stream,
+    stream: Stream<'_>,
     to: *mut u8,
     count: usize,
     unit: usize,
@@ -124,7 +124,7 @@ pub(super) unsafe fn fill_run(
 /// - The device may read and write every address that the loops reach.
 unsafe fn over(
     device: Device,
-    stream: Stream,
+    stream: Stream<'_>,
     kernel: Kernel,
     steps: &[Step],
     unit: usize,
@@ -157,7 +157,7 @@ fn grid_blocks(steps: &[Step]) -> u64 {
 /// - The parameters point to live values of the types that the kernel takes.
 unsafe fn launch(
     device: Device,
-    stream: Stream,
+    stream: Stream<'_>,
     kernel: Kernel,
     blocks: u64,
     parameters: &mut [*mut c_void],

@@ -50,7 +50,7 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversio
                 Err(DTypeError::CastOnDevice { from: from.dtype().name(), to: to.dtype().name(), device }.into())
             }
             ((Executor::Device(there), Executor::Device(here)), Conversion::None) if there == here => {
-                launch::copy(there, current_stream(there), &work)
+                launch::copy(there, current_stream(there).stream(), &work)
             }
             ((Executor::Device(there), Executor::Device(here)), Conversion::None) => between(there, here, &work),
             ((Executor::Device(device), Executor::Host), _) => {
@@ -70,7 +70,8 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversio
 /// # Safety
 /// - As for [`copy`].
 unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
-    let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
+    let (there, here) = (current_stream(to), current_stream(from));
+    let (writes, reads) = ((to, there.stream()), (from, here.stream()));
     error_if_capturing(from, reads.1)?;
     let link = Link::Peer { to, from };
     if is_capturing(to, writes.1)? {

@@ -85,7 +85,7 @@ impl Rows<'_> {
     ///
     /// # Safety
     /// - The memory on both sides stays valid until the stream has done the copy.
-    pub(super) unsafe fn cross(&self, link: Link, stream: Stream) -> Result<()> {
+    pub(super) unsafe fn cross(&self, link: Link, stream: Stream<'_>) -> Result<()> {
         let (device, host) = (CUmemorytype::CU_MEMORYTYPE_UNIFIED, CUmemorytype::CU_MEMORYTYPE_HOST);
         // SAFETY: passed on from the caller.
         unsafe {
@@ -101,7 +101,7 @@ impl Rows<'_> {
     ///
     /// # Safety
     /// - As for [`Rows::cross`].
-    pub(super) unsafe fn within(&self, device: Device, stream: Stream) -> Result<()> {
+    pub(super) unsafe fn within(&self, device: Device, stream: Stream<'_>) -> Result<()> {
         let unified = CUmemorytype::CU_MEMORYTYPE_UNIFIED;
         // SAFETY: passed on from the caller.
         unsafe { self.by_calls(device, stream, unified, unified) }
@@ -112,7 +112,7 @@ impl Rows<'_> {
     unsafe fn by_calls(
         &self,
         device: Device,
-        stream: Stream,
+        stream: Stream<'_>,
         to_kind: CUmemorytype,
         from_kind: CUmemorytype,
     ) -> Result<()> {
@@ -155,7 +155,7 @@ impl Rows<'_> {
     ///
     /// # Safety
     /// - As for [`Rows::cross`].
-    unsafe fn to_peer(&self, to_device: Device, from_device: Device, stream: Stream) -> Result<()> {
+    unsafe fn to_peer(&self, to_device: Device, from_device: Device, stream: Stream<'_>) -> Result<()> {
         let from_context = context(from_device)?;
         let _entered = enter(to_device)?;
         let to_context = context(to_device)?;

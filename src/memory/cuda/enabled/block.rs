@@ -2,26 +2,25 @@
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
-use std::sync::OnceLock;
-
 use cudarc::driver::sys::{self, CUresult};
 
-use super::context::{Relaxed, enter};
+use super::context::{Relaxed, enter, own_stream};
 use super::driver::check;
+use super::event::order;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::ipc;
-use super::queue::Queue;
+use super::lent::UsedStream;
 use super::stream_uses::StreamUses;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::streams::error_if_capturing;
 use super::streams::{is_capturing, raw};
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::use_lock::UseLock;
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::Stream;
 #[cfg(all(feature = "python", feature = "signature"))]
 use crate::memory::cuda::ipc::Exported;
+use crate::memory::cuda::{Stream, current_stream};
 use crate::memory::{Contents, OutOfMemory};
 
 /// Alignment of the driver's allocations in bytes.
@@ -38,7 +37,7 @@ pub(in crate::memory) struct CudaMemory {
     start: usize,
     device: Device,
     /// The stream that it was allocated on.
-    queue: Queue,
+    used: UsedStream,
     kind: BlockKind,
     /// Of memory that other processes may open. Given back after the memory is freed.
     #[cfg(all(feature = "python", feature = "signature"))]
@@ -57,7 +56,7 @@ enum BlockKind {
 }
 
 impl CudaMemory {
-    /// Allocates `bytes` at a multiple of `alignment`, for work on `stream`.
+    /// Allocates `bytes` at a multiple of `alignment`, for work on the current stream.
     ///
     /// # Errors
     /// [`OutOfMemory`], [`DeviceError::NoCuda`], [`DeviceError::Driver`].
@@ -66,24 +65,27 @@ impl CudaMemory {
         bytes: usize,
         alignment: usize,
         contents: Contents,
-        stream: Stream,
     ) -> Result<CudaMemory> {
         let out_of_memory = || OutOfMemory { bytes, alignment, device };
         let room = if ALIGNMENT.is_multiple_of(alignment) { 0 } else { alignment };
         let wanted = bytes.max(1).checked_add(room).ok_or_else(out_of_memory)?;
         // During graph capture nothing runs yet. The memory has to exist all the same, and to stay allocated between the
         // launches of the graph, so it is allocated on another stream.
-        let recorded = is_capturing(device, stream)?;
+        let current = current_stream(device);
+        let is_captured = is_capturing(device, current.stream())?;
         let entered = enter(device)?;
         // Another stream may be captured, too.
         let _relaxed = Relaxed::new();
-        let stream = if recorded { internal_stream(device)? } else { stream };
+        let (stream, used) = match is_captured {
+            true => (own_stream(device)?, UsedStream::Own(device)),
+            false => (current.stream(), current.used().clone()),
+        };
         let (base, kind) = allocate_raw(device, entered.has_pools, wanted, stream, out_of_memory())?;
         let memory = CudaMemory {
             base,
             start: base.next_multiple_of(alignment),
             device,
-            queue: Queue::of(device, stream),
+            used,
             kind,
             #[cfg(all(feature = "python", feature = "signature"))]
             lock: None,
@@ -91,7 +93,7 @@ impl CudaMemory {
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
         }
-        if recorded {
+        if is_captured {
             // SAFETY: a stream of this crate, which is never captured.
             check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?;
         }
@@ -107,26 +109,23 @@ impl CudaMemory {
     /// # Errors
     /// As for [`CudaMemory::allocate`]; [`DeviceError::Capturing`].
     #[cfg(all(feature = "python", feature = "signature"))]
-    pub(in crate::memory) fn allocate_exported(
-        device: Device,
-        bytes: usize,
-        stream: Stream,
-        file: i32,
-    ) -> Result<CudaMemory> {
+    pub(in crate::memory) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<CudaMemory> {
         let out_of_memory = || OutOfMemory { bytes, alignment: ALIGNMENT, device };
+        let current = current_stream(device);
+        let stream = current.stream();
         error_if_capturing(device, stream)?;
         let lock = UseLock::of(file)?;
         let _entered = enter(device)?;
         let _relaxed = Relaxed::new();
         let wanted = bytes.max(1).checked_next_multiple_of(PIECE).ok_or_else(out_of_memory)?;
         let (base, kind) = allocate_raw(device, false, wanted, stream, out_of_memory())?;
-        let memory = CudaMemory { base, start: base, device, queue: Queue::of(device, stream), kind, lock: Some(lock) };
+        let memory = CudaMemory { base, start: base, device, used: current.used().clone(), kind, lock: Some(lock) };
         // Other processes see what the field leaves out, too.
         memory.zero(wanted, stream)?;
         Ok(memory)
     }
 
-    fn zero(&self, bytes: usize, stream: Stream) -> Result<()> {
+    fn zero(&self, bytes: usize, stream: Stream<'_>) -> Result<()> {
         if matches!(self.kind, BlockKind::Pinned) {
             // SAFETY: fresh host memory of at least so many bytes.
             unsafe { std::ptr::with_exposed_provenance_mut::<u8>(self.base).write_bytes(0, bytes) };
@@ -173,7 +172,7 @@ impl CudaMemory {
 
     /// Returns fresh stream uses: only the allocation itself has used the memory.
     pub(in crate::memory) fn stream_uses(&self) -> Box<StreamUses> {
-        Box::new(StreamUses::at(self.device, self.queue))
+        StreamUses::of_block(self.device, self.used.clone())
     }
 }
 
@@ -182,7 +181,7 @@ fn allocate_raw(
     device: Device,
     from_pool: bool,
     bytes: usize,
-    stream: Stream,
+    stream: Stream<'_>,
     out_of_memory: OutOfMemory,
 ) -> Result<(usize, BlockKind)> {
     let (mut base, mut pinned) = (0u64, std::ptr::null_mut());
@@ -221,40 +220,17 @@ impl Drop for CudaMemory {
         unsafe {
             let _ = match self.kind {
                 BlockKind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
-                BlockKind::Pooled
-                    if !self.queue.has_lost_handle()
-                        && sys::cuMemFreeAsync(self.base as u64, self.queue.raw()) == CUresult::CUDA_SUCCESS =>
-                {
-                    return;
-                }
                 BlockKind::Pooled => {
-                    // Its stream was destroyed. `cuMemFree` of pool memory assumes that no work uses it any more; if nothing
-                    // can be waited for, the memory is leaked instead.
-                    if self.queue.synchronize_stream_or_device().is_err() {
-                        return;
-                    }
-                    sys::cuMemFree_v2(self.base as u64)
+                    // In the same stream as in `StreamUses::wait_before_free`.
+                    let is_legacy = matches!(self.used, UsedStream::Legacy(_));
+                    let stream = if is_legacy { Ok(Stream::LEGACY) } else { own_stream(self.device) };
+                    let ordered = stream.and_then(|stream| order((self.device, stream), &self.used).map(|()| stream));
+                    // Memory that may be in use is left allocated.
+                    let Ok(stream) = ordered else { return };
+                    sys::cuMemFreeAsync(self.base as u64, raw(stream))
                 }
                 BlockKind::Plain | BlockKind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
     }
-}
-
-/// Returns a device's stream that only allocations during graph capture use.
-fn internal_stream(device: Device) -> Result<Stream, DeviceError> {
-    static STREAMS: OnceLock<Vec<OnceLock<Stream>>> = OnceLock::new();
-    let count = super::device_count();
-    let streams = STREAMS.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect());
-    let slot = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| streams.get(ordinal));
-    if let Some(stream) = slot.and_then(OnceLock::get) {
-        return Ok(*stream);
-    }
-    let mut made = std::ptr::null_mut();
-    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-    // SAFETY: the driver writes the handle to a live variable; the caller has entered the device.
-    check(device, "cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut made, flags) })?;
-    let made = Stream::of_raw(made.addr() as u64);
-    // Two threads may do this at once; the surplus stream costs nothing.
-    Ok(slot.map_or(made, |slot| *slot.get_or_init(|| made)))
 }

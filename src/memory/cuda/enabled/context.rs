@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use cudarc::driver::sys;
 
 use super::driver::{Context, check, driver};
+use super::streams::is_capturing_unentered;
 use crate::device::{Device, DeviceError};
+use crate::memory::cuda::{Stream, current_stream};
 
 /// Keeps a device current for this thread's driver calls; when dropped, the previous one is current again.
 pub(crate) struct Entered {
@@ -21,9 +23,20 @@ pub(crate) struct Entered {
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`] if there is no driver, or no device of that number; [`DeviceError::Driver`] if its context cannot be
-/// created.
+/// created; [`DeviceError::FirstUse`] if it would be during a graph capture.
 pub(crate) fn enter(device: Device) -> Result<Entered, DeviceError> {
-    let context = context(device)?;
+    push(device, context(device)?)
+}
+
+/// As [`enter`], for work on another stream than the current one.
+///
+/// # Errors
+/// As for [`enter`].
+pub(super) fn enter_for(device: Device, stream: Stream<'_>) -> Result<Entered, DeviceError> {
+    push(device, context_for(device, stream)?)
+}
+
+fn push(device: Device, context: Context) -> Result<Entered, DeviceError> {
     // SAFETY: the context is retained until the process ends.
     check(device, "cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context.raw) })?;
     Ok(Entered { has_pools: context.has_pools, here: PhantomData })
@@ -66,12 +79,25 @@ pub(crate) fn is_primary(device: Device, context: sys::CUcontext) -> Result<bool
 }
 
 /// Returns the primary context of a device.
-pub(super) fn context(device: Device) -> Result<Context, DeviceError> {
+fn context(device: Device) -> Result<Context, DeviceError> {
+    match found(device)?.get() {
+        Some(context) => Ok(*context),
+        None => context_for(device, current_stream(device).stream()),
+    }
+}
+
+/// Returns the primary context of a device, for work on a stream.
+fn context_for(device: Device, stream: Stream<'_>) -> Result<Context, DeviceError> {
     let slot = found(device)?;
     if let Some(context) = slot.get() {
         return Ok(*context);
     }
-    // Two threads may do this at once: the driver counts references, and a surplus one is held until the process ends, too.
+    // Making one would invalidate the capture.
+    if is_capturing_unentered(stream) {
+        return Err(DeviceError::FirstUse { device });
+    }
+    let _relaxed = Relaxed::new();
+    // Two threads may do this at once: the driver counts references, and what is surplus is held until the process ends, too.
     let context = retain(device, device.cuda_ordinal())?;
     Ok(*slot.get_or_init(|| context))
 }
@@ -87,7 +113,8 @@ pub(super) fn found(device: Device) -> Result<&'static OnceLock<Context>, Device
 }
 
 fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {
-    let (mut number, mut raw, mut has_pools) = (0, std::ptr::null_mut(), 0);
+    let (mut number, mut has_pools) = (0, 0);
+    let (mut raw, mut stream, mut left) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
     let pools = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     // SAFETY: the driver writes to live variables.
     unsafe {
@@ -98,8 +125,19 @@ fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {
         if has_pools != 0 {
             set_pool_threshold(number);
         }
+        check(device, "cuCtxPushCurrent", sys::cuCtxPushCurrent_v2(raw))?;
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        let made = sys::cuStreamCreate(&raw mut stream, flags);
+        let _ = sys::cuCtxPopCurrent_v2(&raw mut left);
+        check(device, "cuStreamCreate", made)?;
     }
-    Ok(Context { raw, has_pools: has_pools != 0 })
+    Ok(Context { raw, has_pools: has_pools != 0, stream })
+}
+
+/// Returns this crate's stream on a device.
+pub(in crate::memory::cuda) fn own_stream(device: Device) -> Result<Stream<'static>, DeviceError> {
+    // It is never destroyed.
+    Ok(Stream::of_handle(context(device)?.stream.addr() as u64))
 }
 
 /// Makes the driver's pool keep freed memory for the next allocations, unless the program has set a limit. By default the pool

@@ -12,14 +12,9 @@ use crate::device::{Device, DeviceError};
 /// The first version with stream-ordered allocation.
 const OLDEST: i32 = 11_020;
 
-/// The first version with stream ids.
-const STREAM_IDS_SINCE: i32 = 12_000;
-
 /// A driver that works, with its devices.
 pub(super) struct Driver {
     pub(super) contexts: Box<[OnceLock<Context>]>,
-    /// Whether each stream has an id that no other stream gets.
-    pub(super) numbers_streams: bool,
 }
 
 /// A device's primary context, which all libraries of the process share. It is retained until the process ends.
@@ -28,9 +23,11 @@ pub(super) struct Context {
     pub(super) raw: sys::CUcontext,
     /// Whether the device has stream-ordered allocation.
     pub(super) has_pools: bool,
+    /// A stream of this crate: in its order memory is allocated during a capture, and freed that other streams have used.
+    pub(super) stream: sys::CUstream,
 }
 
-// SAFETY: the handle is only given to the driver, which takes it from any thread.
+// SAFETY: the handles are only given to the driver, which takes them from any thread.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -80,7 +77,7 @@ fn look() -> Result<Driver, String> {
         return Err("the driver finds no device".to_owned());
     }
     let contexts = (0..count).map(|_| OnceLock::new()).collect();
-    Ok(Driver { contexts, numbers_streams: version >= STREAM_IDS_SINCE })
+    Ok(Driver { contexts })
 }
 
 // An error code that is newer than cudarc's bindings would be no value of `CUresult`; cudarc leaves that open.
@@ -117,6 +114,6 @@ impl DeviceError {
 }
 
 #[cold]
-fn failed(device: Device, function: &'static str, result: CUresult) -> DeviceError {
+pub(super) fn failed(device: Device, function: &'static str, result: CUresult) -> DeviceError {
     DeviceError::Driver { device, function, code: result as u32, words: error_text(result) }
 }

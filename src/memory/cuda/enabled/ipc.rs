@@ -109,9 +109,7 @@ impl OpenedMemory {
 
     /// Returns stream uses for which the host waits before the memory is closed: CUDA does not say that closing waits.
     pub(crate) fn stream_uses(&self) -> Result<Box<StreamUses>> {
-        let mut uses = StreamUses::of_import(self.device, current_stream(self.device))?;
-        uses.set_freed_by_host();
-        Ok(uses)
+        StreamUses::of_import(self.device, current_stream(self.device).used(), false)
     }
 }
 

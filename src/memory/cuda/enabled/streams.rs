@@ -6,8 +6,8 @@ use std::ffi::c_int;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::context::{enter, found};
-use super::driver::{check, driver};
+use super::context::{enter, enter_for, found};
+use super::driver::{check, driver, failed};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
@@ -89,6 +89,24 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     Ok((free, all))
 }
 
+/// Prepares a device: makes what is made once in a process, such as its context and this crate's kernels. The first use of a
+/// device does that by itself, but can't during a graph capture.
+///
+/// # Errors
+/// [`DeviceError::FirstUse`] during a graph capture, [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// for number in 0..u16::try_from(cuda::device_count()).unwrap() {
+///     cuda::init(Device::cuda(number)).unwrap();
+/// }
+/// ```
+pub fn init(device: Device) -> Result<()> {
+    enter(device)?;
+    Ok(())
+}
+
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
@@ -102,10 +120,10 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 ///     cuda::synchronize(Device::cuda(0), cuda::Stream::LEGACY).unwrap();
 /// }
 /// ```
-pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
+pub fn synchronize(device: Device, stream: Stream<'_>) -> Result<()> {
     error_if_capturing(device, stream)?;
     let _entered = enter(device)?;
-    // SAFETY: the driver has just accepted the handle.
+    // SAFETY: the stream exists.
     Ok(check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?)
 }
 
@@ -122,78 +140,72 @@ pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
 ///     assert!(!cuda::is_capturing(Device::cuda(0), cuda::Stream::LEGACY).unwrap());
 /// }
 /// ```
-pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
+pub fn is_capturing(device: Device, stream: Stream<'_>) -> Result<bool, DeviceError> {
     let _entered = enter(device)?;
+    is_capturing_here(stream).map_err(|result| failed(device, "cuStreamIsCapturing", result))
+}
+
+/// As [`is_capturing`]; the default streams are those of the device that the thread has entered.
+fn is_capturing_here(stream: Stream<'_>) -> Result<bool, CUresult> {
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the driver looks the handle up, and writes to a live variable.
-    let result = unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) };
-    if result == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT {
-        return Ok(true);
+    // SAFETY: the stream exists, and the driver writes to a live variable. The capture stays valid.
+    match unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) } {
+        CUresult::CUDA_SUCCESS => Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT => Ok(true),
+        failed => Err(failed),
     }
-    check(device, "cuStreamIsCapturing", result)?;
-    Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+}
+
+/// Returns whether the thread's current stream of a device, or `stream`, is captured, without using the device.
+pub(super) fn is_capturing_unentered(stream: Stream<'_>) -> bool {
+    let mut entered = std::ptr::null_mut();
+    // SAFETY: the driver writes to a live variable.
+    let found = unsafe { sys::cuCtxGetCurrent(&raw mut entered) };
+    // Only a stream that was made knows its device by itself.
+    let is_default = [Stream::LEGACY, Stream::PER_THREAD].contains(&stream);
+    let has_device = found == CUresult::CUDA_SUCCESS && !entered.is_null() || !is_default;
+    has_device && is_capturing_here(stream).unwrap_or(false)
 }
 
 /// Rejects a stream that is captured into a graph.
 ///
 /// # Errors
 /// [`DeviceError::Capturing`], [`DeviceError::Driver`].
-pub(crate) fn error_if_capturing(device: Device, stream: Stream) -> Result<()> {
+pub(crate) fn error_if_capturing(device: Device, stream: Stream<'_>) -> Result<(), DeviceError> {
     if is_capturing(device, stream)? {
-        return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
+        return Err(DeviceError::Capturing { device, stream: stream.handle() });
     }
     Ok(())
 }
 
 /// Returns a stream's handle in the driver's type.
-pub(crate) fn raw(stream: Stream) -> sys::CUstream {
+pub(crate) fn raw(stream: Stream<'_>) -> sys::CUstream {
     std::ptr::without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0))
 }
 
-/// Rejects a handle that is not a stream of the device.
-pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream) -> Result<()> {
+/// Rejects 0 and streams of another device.
+///
+/// # Errors
+/// [`DeviceError::Stream`], [`DeviceError::StreamElsewhere`], [`DeviceError::Driver`], [`DeviceError::NoCuda`].
+pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream<'_>) -> Result<()> {
     if stream.handle() == 0 {
         return Err(DeviceError::stream_0().into());
     }
-    let _entered = enter(device)?;
+    let _entered = enter_for(device, stream)?;
     if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) {
         return Ok(());
     }
-    let found = ordinal_of(device, stream)?;
-    if found != device.cuda_ordinal() {
-        return Err(DeviceError::StreamElsewhere { stream: stream.handle(), device, found }.into());
-    }
-    Ok(())
-}
-
-/// Returns the ordinal of the device that a stream belongs to, for streams other than the default ones. Errors name `device`.
-///
-/// # Errors
-/// [`DeviceError::Stream`] for a handle that the driver does not know, [`DeviceError::Driver`].
-pub(super) fn ordinal_of(device: Device, stream: Stream) -> Result<i32, DeviceError> {
     let (mut context, mut found, mut left) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
-    // SAFETY: the driver looks the handle up, and writes to live variables. The context that is pushed is popped.
+    // SAFETY: the stream exists, and the driver writes to live variables. The context that is pushed is popped.
     unsafe {
-        if sys::cuStreamGetCtx(raw(stream), &raw mut context) != CUresult::CUDA_SUCCESS {
-            return Err(DeviceError::Stream { got: stream.handle().to_string() });
-        }
+        check(device, "cuStreamGetCtx", sys::cuStreamGetCtx(raw(stream), &raw mut context))?;
         check(device, "cuCtxPushCurrent", sys::cuCtxPushCurrent_v2(context))?;
         let result = sys::cuCtxGetDevice(&raw mut found);
         let _ = sys::cuCtxPopCurrent_v2(&raw mut left);
         check(device, "cuCtxGetDevice", result)?;
     }
-    Ok(found)
-}
-
-/// Returns the driver's id of a stream. Ids are never reused, while handles of destroyed streams are. `None` for a default
-/// stream, which is never destroyed, for a handle that the driver does not know, and with a driver before CUDA 12.0.
-pub(super) fn number_of(device: Device, stream: Stream) -> Option<u64> {
-    if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) || !driver().ok()?.numbers_streams {
-        return None;
+    if found != device.cuda_ordinal() {
+        return Err(DeviceError::StreamElsewhere { stream: stream.handle(), device, found }.into());
     }
-    let _entered = enter(device).ok()?;
-    let mut number = 0;
-    // SAFETY: the driver looks the handle up, and writes to a live variable.
-    let result = unsafe { sys::cuStreamGetId(raw(stream), &raw mut number) };
-    (result == CUresult::CUDA_SUCCESS).then_some(number)
+    Ok(())
 }
