@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::cudarc_user::{new_stream, on_cuda_with_cudarc as on_cuda, read};
+use crate::cudarc_user::{new_stream, of, on_cuda_with_cudarc as on_cuda, read};
 use crate::double::Double;
 use crate::driver::GPU;
-use dlfield::cuda::{Stream, with_stream};
+use dlfield::cuda::with_stream;
 use dlfield::cudarc::driver::sys::CUresult;
 use dlfield::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError};
 use dlfield::{DType, DTypeError, Device, DeviceError, Error, ExchangeError, LayoutError, Preset, Spec, Tensor};
@@ -46,7 +46,7 @@ fn a_slice_with_gaps_is_a_padded_field() {
 fn an_allocation_becomes_a_slice_in_another_streams_order() {
     let Some(_cuda) = on_cuda() else { return };
     let (own, other) = (new_stream(0), new_stream(0));
-    let handle = Stream::new(GPU, own.cu_stream().addr() as u64).unwrap();
+    let handle = of(&own);
     let spec = Spec::new(&[4, 6], DType::I32).with_device(GPU).preset(Preset::find("F").unwrap());
     let field = with_stream(GPU, handle, || Tensor::zeros(&spec)).unwrap();
     let start = field.descriptor().ptr().addr() as u64;

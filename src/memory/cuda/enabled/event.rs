@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
-use cudarc::driver::sys::{self, CUevent_flags, CUresult};
+use cudarc::driver::sys::{self, CUevent_flags};
 
 use super::context::{Relaxed, enter};
 use super::driver::check;
@@ -52,13 +52,6 @@ impl Event {
         let _relaxed = Relaxed::new();
         // SAFETY: the event is live.
         check(self.device, "cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
-    }
-
-    /// Returns whether what came before is done.
-    pub(super) fn is_done(&self) -> bool {
-        let _relaxed = Relaxed::new();
-        // SAFETY: the event is live.
-        unsafe { sys::cuEventQuery(self.raw) == CUresult::CUDA_SUCCESS }
     }
 }
 

@@ -203,14 +203,9 @@ impl UsedStream {
         }
     }
 
-    /// Returns whether the stream was given back, and its work is done.
-    pub(super) fn is_done(&self) -> bool {
-        let UsedStream::Lent(lent) = self else { return false };
-        let event = match &*lent.state() {
-            State::Lent(_) => return false,
-            State::GivenBack(event) => event.clone(),
-        };
-        event.is_none_or(|event| event.is_done())
+    /// Returns whether the stream exists now.
+    pub(super) fn is_lent(&self) -> bool {
+        !matches!(self, UsedStream::Lent(lent) if lent.handle().is_none())
     }
 
     /// Returns the error that the stream is captured into a graph.

@@ -76,8 +76,8 @@ impl StreamUses {
         Ok(StreamUses::new(first.clone(), freed_by))
     }
 
-    /// Records a stream that is about to use the memory. Its work is ordered once after the earlier work of the first stream;
-    /// later dependencies between streams are up to the code that launches the work.
+    /// Records a stream that is about to use the memory. Its work is ordered once after the earlier work of the first stream, and
+    /// of those that were given back; what else streams do at the same time is up to the code that launches it.
     ///
     /// # Errors
     /// [`DeviceError::Capturing`] if a graph capture forbids that order, [`DeviceError::Driver`].
@@ -90,9 +90,11 @@ impl StreamUses {
             return Ok(());
         }
         // Under the lock: no other thread may see the stream as ordered before it is.
-        order((used.device(), used.stream()), &self.first)?;
-        let is_done = others.iter().take_while(|other| other.is_done()).count();
-        others.drain(..is_done);
+        let later = (used.device(), used.stream());
+        let earlier = others.iter().filter(|other| !other.is_lent());
+        earlier.chain([&self.first]).try_for_each(|earlier| order(later, earlier))?;
+        // The work of this stream is done after theirs.
+        others.retain(|other| other.is_lent());
         others.push(used.clone());
         Ok(())
     }
