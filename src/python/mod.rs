@@ -125,6 +125,9 @@
 //! - PyTorch's tensors have no read-only flag, except for its `ReadOnlyTensorWrapper`. A tensor that `torch.frombuffer`
 //!   makes from `bytes`, or `torch.from_numpy` from a read-only array, counts as writable: [`Out`] cannot reject it.
 
+#[cfg(feature = "signature")]
+#[allow(missing_docs, reason = "public only for `native`")]
+pub(crate) mod consumers;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod convert;
 #[cfg(feature = "signature")]

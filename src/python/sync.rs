@@ -9,6 +9,8 @@ use crate::memory::Executor;
 #[cfg(feature = "signature")]
 use crate::memory::cuda::current_stream;
 #[cfg(feature = "signature")]
+use crate::python::consumers;
+#[cfg(feature = "signature")]
 use crate::tensor::in_order;
 use crate::tensor::{Owner, Tensor};
 
@@ -42,7 +44,9 @@ pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 pub fn order_current_stream(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     let device = tensor.descriptor().device();
     let Some(uses) = tensor.owner().stream_uses().filter(|_| device.is_of_cuda()) else { return Ok(()) };
-    py.detach(|| uses.make_stream_wait(device, current_stream(device).stream(), None))
+    py.detach(|| uses.make_stream_wait(device, current_stream(device).stream(), None))?;
+    consumers::record(py, uses, device, None);
+    Ok(())
 }
 
 /// As [`in_order`], which may wait for another thread.

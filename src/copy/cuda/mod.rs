@@ -9,4 +9,5 @@ mod twin;
 #[path = "enabled/mod.rs"]
 mod twin;
 
+pub use self::twin::init;
 pub(super) use self::twin::{copy, fill};

@@ -49,14 +49,6 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     no_cuda(device)
 }
 
-/// Prepares a device.
-///
-/// # Errors
-/// [`DeviceError::NoCuda`].
-pub fn init(device: Device) -> Result<()> {
-    no_cuda(device)
-}
-
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
@@ -203,6 +195,11 @@ impl StreamUses {
     }
 
     pub(crate) fn record(&self, _: &UsedStream) -> Result<()> {
+        match *self {}
+    }
+
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(crate) fn record_owned(&self, _: Device, _: Stream<'_>, _: StreamOwner) -> Result<()> {
         match *self {}
     }
 

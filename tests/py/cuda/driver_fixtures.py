@@ -45,15 +45,11 @@ def driver() -> Driver:
 
 @pytest.fixture(scope="session", autouse=True)
 def create_per_device_resources() -> None:
-    """Create what dlfield keeps per device: a stream for allocations during graph capture, and its kernels."""
+    """Create what dlfield keeps per device."""
     if DRIVER is None:
         return
     for device in range(DRIVER.device_count):
-        with DRIVER.stream(device) as stream:
-            with DRIVER.capturing(stream, device), dl.cuda.stream(stream, device):
-                dl.empty(1, device=f"cuda:{device}")
-            with dl.cuda.stream(stream, device):
-                dl.ones(1, device=f"cuda:{device}")
+        dl.cuda.init(device)
 
 
 @pytest.fixture(autouse=True, params=[pytest.param("no context", marks=pytest.mark.exhaustive), "another context"])

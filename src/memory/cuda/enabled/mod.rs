@@ -31,6 +31,6 @@ pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::stream_uses::StreamUses;
 pub(super) use self::streams::check_stream;
 pub use self::streams::{
-    device_count, device_name, init, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
+    device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };
 pub(crate) use self::streams::{error_if_capturing, raw};

@@ -89,24 +89,6 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     Ok((free, all))
 }
 
-/// Prepares a device: makes what is made once in a process, such as its context and this crate's kernels. The first use of a
-/// device does that by itself, but can't during a graph capture.
-///
-/// # Errors
-/// [`DeviceError::FirstUse`] during a graph capture, [`DeviceError::NoCuda`], [`DeviceError::Driver`].
-///
-/// # Example
-/// ```
-/// use dlfield::{Device, cuda};
-/// for number in 0..u16::try_from(cuda::device_count()).unwrap() {
-///     cuda::init(Device::cuda(number)).unwrap();
-/// }
-/// ```
-pub fn init(device: Device) -> Result<()> {
-    enter(device)?;
-    Ok(())
-}
-
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
