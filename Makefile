@@ -22,7 +22,7 @@ PYTEST := $(RUN) -m pytest -q --durations=10 --numprocesses=$(JOBS) --dist=loadf
 develop = env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" PATH="$(BIN):$$PATH" "$(BIN)/maturin" develop --uv --profile $(1)
 install = "$(BIN)/uv" pip install --quiet --python "$(BIN)/python"
 # Run a command on the test double of the CUDA driver, with memory pools if POOLS is 1: $(call double,POOLS) COMMAND.
-double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$(1) LD_LIBRARY_PATH="$(SIM)/lib"
+double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_DEVICES=2 DLFIELD_FAKE_CUDA_POOLS=$(1) LD_LIBRARY_PATH="$(SIM)/lib"
 # Two targets at a time; each prints what it has to say when it ends.
 parallel = +@$(MAKE) --jobs=2 --output-sync=target --no-print-directory
 

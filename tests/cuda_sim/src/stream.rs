@@ -5,6 +5,7 @@
 use crate::clocks::{Clock, Moment, Touch};
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
+use crate::entry::crash;
 use crate::work::{HostCall, Work};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,11 +102,18 @@ impl Driver {
         handle
     }
 
-    /// Returns the stream that a handle means on this thread.
+    /// Returns the stream that a handle means on this thread, if no kernel of its context has failed.
     pub fn resolve(&mut self, handle: Handle) -> Outcome<Handle> {
+        let stream = self.find_stream(handle)?;
+        let device = self.stream_mut(stream)?.device;
+        self.check_fault(device)?;
+        Ok(stream)
+    }
+
+    fn find_stream(&mut self, handle: Handle) -> Outcome<Handle> {
         if handle > PER_THREAD {
             let known = self.stream_handles.get(&handle).copied();
-            return known.ok_or_else(|| self.bad_handle("stream", handle));
+            return known.ok_or_else(|| self.dead_handle("stream", handle));
         }
         let device = self.current_device()?;
         let known = match handle {
@@ -135,6 +143,15 @@ impl Driver {
         Failure::INVALID_HANDLE
     }
 
+    /// Ends the process, as a driver does that follows the handle of a destroyed object; or counts the handle, for tests that
+    /// want that.
+    pub fn dead_handle(&mut self, what: &str, handle: Handle) -> Failure {
+        if self.crashes {
+            crash(&format!("{handle:#x} is no {what}, or one that was destroyed"));
+        }
+        self.bad_handle(what, handle)
+    }
+
     pub fn check_handle(&mut self, is_known: bool, what: &str, handle: Handle) -> Outcome {
         if is_known { Ok(()) } else { Err(self.bad_handle(what, handle)) }
     }
@@ -159,8 +176,6 @@ impl Driver {
 
     /// Queues an operation, or adds it to the graph if the stream is captured.
     pub fn submit(&mut self, stream: Handle, operation: Operation) -> Outcome<Point> {
-        let device = self.stream_mut(stream)?.device;
-        self.check_fault(device)?;
         self.check_implicit(stream)?;
         if let Some(capture) = self.stream_mut(stream)?.capture {
             self.add_node(capture, stream, operation)?;
@@ -258,15 +273,15 @@ impl Driver {
         }
     }
 
-    /// Destroys a stream; its queued operations stay queued.
+    /// Destroys a stream; its queued operations stay queued. The error of a failed kernel does not prevent it.
     pub fn destroy_stream(&mut self, handle: Handle) -> Outcome {
-        let number = self.resolve(handle)?;
+        let number = self.find_stream(handle)?;
         let stream = self.stream_mut(number)?;
         if stream.implicit {
             return Err(Failure::INVALID_HANDLE);
         }
         stream.destroyed = true;
-        let (capture, idle) = (stream.capture, stream.queue.is_empty() && !stream.busy);
+        let (device, capture, idle) = (stream.device, stream.capture, stream.queue.is_empty() && !stream.busy);
         if let Some(capture) = capture {
             self.take_capture(capture);
         }
@@ -275,6 +290,6 @@ impl Driver {
         }
         self.stream_handles.remove(&handle);
         self.free_streams.push(handle);
-        Ok(())
+        self.check_fault(device)
     }
 }
