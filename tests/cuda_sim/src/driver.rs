@@ -45,6 +45,8 @@ pub struct Driver {
     pub reuses_streams: bool,
     /// Handles of destroyed streams.
     pub free_streams: Vec<Handle>,
+    /// Destroyed streams whose work is done, with its number of operations, while the host does not know that it is.
+    pub gone_streams: Vec<(Handle, u64)>,
     pub events: BTreeMap<Handle, Event>,
     pub modules: BTreeMap<Handle, Module>,
     pub functions: BTreeMap<Handle, Function>,
@@ -126,6 +128,7 @@ pub fn wait(points: &[Point]) -> Outcome {
         }
         driver.host_learns(&point.clock);
     }
+    driver.forget_gone_streams();
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
 use crate::entry::crash;
 use crate::work::{HostCall, Work};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The legacy default stream, which 1 also means.
@@ -268,7 +268,7 @@ impl Driver {
             found.done += 1;
             found.busy = false;
             if found.destroyed && found.queue.is_empty() {
-                self.streams.remove(&stream);
+                self.end_stream(stream);
             }
         }
     }
@@ -286,10 +286,35 @@ impl Driver {
             self.take_capture(capture);
         }
         if idle {
-            self.streams.remove(&number);
+            self.end_stream(number);
         }
         self.stream_handles.remove(&handle);
         self.free_streams.push(handle);
         self.check_fault(device)
+    }
+
+    fn end_stream(&mut self, stream: Handle) {
+        if let Some(found) = self.streams.remove(&stream) {
+            self.gone_streams.push((stream, found.pushed));
+        }
+    }
+
+    /// Removes destroyed streams from all clocks once the host knows that their work is done: every later operation comes after
+    /// that. Else clocks would grow with each stream that a program creates.
+    pub fn forget_gone_streams(&mut self) {
+        let is_known = |&(stream, number): &(Handle, u64)| number == 0 || self.host.covers(stream, number);
+        let (known, unknown): (Vec<_>, Vec<_>) = self.gone_streams.iter().partition(|gone| is_known(gone));
+        if known.is_empty() {
+            return;
+        }
+        self.gone_streams = unknown;
+        let known: BTreeSet<_> = known.into_iter().map(|(stream, _)| stream).collect();
+        let of_streams = self.streams.values_mut().map(|stream| &mut stream.clock);
+        let of_events = self.events.values_mut().filter_map(|event| Some(&mut event.point.as_mut()?.clock));
+        let of_graphs = self.executables.values_mut().filter_map(|graph| Some(&mut graph.last.as_mut()?.clock));
+        for clock in of_streams.chain(of_events).chain(of_graphs).chain([&mut self.host]) {
+            clock.forget(&known);
+        }
+        self.memory.forget(&known);
     }
 }
