@@ -16,7 +16,7 @@ import cupy_double
 import dlfield as dl
 from driver import DRIVER, IS_FAKE, MISUSE, Driver
 
-collect_ignore_glob = ["test_*.py"] if DRIVER is None else []
+collect_ignore_glob = ["test_*.py", "hardware/*"] if DRIVER is None else []
 # These need the frameworks' GPU builds and kernels, which the test double does not have.
 collect_ignore = ["test_gpu_frameworks.py"] if IS_FAKE else []
 

@@ -9,7 +9,6 @@ import pytest
 
 import dlfield as dl
 from dlfield import storage
-from driver import Driver
 from storages import CLEAN, DEVICE, HOST, copies, on_device, on_host
 from storages import pair as pair_of
 from untyped import np
