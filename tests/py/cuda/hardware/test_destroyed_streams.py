@@ -43,10 +43,6 @@ def test_dropped_after_a_block(kind: str) -> None:
     run(program.dropped_after, kind)
 
 
-def test_closed_within_a_block() -> None:
-    run(program.closed_within)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_allocated_within_a_block(kind: str) -> None:
     run(program.allocated_within, kind)
