@@ -21,8 +21,8 @@ PYTEST := $(RUN) -m pytest -q --durations=10 --numprocesses=$(JOBS) --dist=loadf
 # Build and install into .venv: $(call develop,PROFILE). In an active conda environment maturin would refuse to choose one.
 develop = env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" PATH="$(BIN):$$PATH" "$(BIN)/maturin" develop --uv --profile $(1)
 install = "$(BIN)/uv" pip install --quiet --python "$(BIN)/python"
-# Run a command on the test double of the CUDA driver, with memory pools if POOLS is 1: $(call double,POOLS) COMMAND.
-double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$(1) LD_LIBRARY_PATH="$(SIM)/lib"
+# Run a command on the test double of the CUDA driver, with memory pools if POOLS is 1: $(call double,DEVICES,POOLS) COMMAND.
+double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_DEVICES=$(1) DLFIELD_FAKE_CUDA_POOLS=$(2) LD_LIBRARY_PATH="$(SIM)/lib"
 # Two targets at a time; each prints what it has to say when it ends.
 parallel = +@$(MAKE) --jobs=2 --output-sync=target --no-print-directory
 
@@ -79,8 +79,9 @@ test-rust: $(VENV)/.build #: the Rust tests of `make test`, then test-sim
 
 test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib #: the CUDA tests on a test double of the driver, without a GPU
 	CARGO_TARGET_DIR="$(SIM)" cargo test --quiet --manifest-path tests/cuda_sim/Cargo.toml
-	$(call double,1) cargo test --quiet --features cuda,ndarray --test cuda
-	$(call double,1) $(PYTEST) -m "not exhaustive" tests/py/cuda
+	for devices in 1 2; do $(call double,$$devices,1) cargo test --quiet --features cuda,ndarray --test cuda || exit 1; done
+	$(call double,1,1) $(PYTEST) -m "not exhaustive" tests/py/cuda
+	$(call double,2,1) $(PYTEST) -m "two_devices and not exhaustive" tests/py/cuda
 
 test-cuda: $(VENV)/.gpu $(VENV)/.example-release #: the CUDA tests on a GPU, with CuPy, PyTorch and JAX, and measurements for docs/cuda.md
 	cargo test --features cuda,ndarray --test cuda
@@ -97,15 +98,15 @@ exhaustive: $(VENV)/.exhaustive $(VENV)/.example $(SIM)/.lib #: what `make test`
 .exhaustive-python:
 	$(PYTEST) -m "exhaustive or hypothesis" --hypothesis-profile=check
 	@$(MAKE) --no-print-directory test-portable
-	$(call double,1) $(PYTEST) -m "exhaustive or hypothesis" --hypothesis-profile=check tests/py/cuda
-	$(call double,0) $(PYTEST) tests/py/cuda
+	$(call double,2,1) $(PYTEST) -m "exhaustive or hypothesis" --hypothesis-profile=check tests/py/cuda
+	$(call double,2,0) $(PYTEST) tests/py/cuda
 
 .exhaustive-rust:
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
 	cargo test --quiet --features python,cuda,serde --doc
 	cargo test --quiet --features python --test misuse
-	for pools in 1 0; do $(call double,$$pools) cargo test --quiet --features cuda,ndarray --test cuda || exit 1; done
+	for pools in 1 0; do $(call double,2,$$pools) cargo test --quiet --features cuda,ndarray --test cuda || exit 1; done
 	@$(MAKE) --no-print-directory fuzz-short
 
 .rust: $(BIN)/uv

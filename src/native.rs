@@ -47,8 +47,8 @@ mod of_python {
 
     /// Copies, and waiting for devices, with the GIL released.
     pub mod sync {
-        pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
         pub use crate::python::consumers::record as record_consumers;
+        pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
         pub use crate::python::sync::{may_have_device_work, order_current_stream, synchronize_host, wait_for_device};
     }
 

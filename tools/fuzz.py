@@ -17,7 +17,11 @@ from pathlib import Path
 import fuzz_targets
 
 ROOT = Path(__file__).parents[1]
-DOUBLE = {"DLFIELD_FAKE_CUDA": "1", "LD_LIBRARY_PATH": str(ROOT / "target/cuda_sim/lib")}
+DOUBLE = {
+    "DLFIELD_FAKE_CUDA": "1",
+    "DLFIELD_FAKE_CUDA_DEVICES": "2",
+    "LD_LIBRARY_PATH": str(ROOT / "target/cuda_sim/lib"),
+}
 RUST = ["cargo", "test", "--quiet", "--features", "cuda,ndarray", "--test"]
 PYTHON = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "hypothesis", "--hypothesis-profile=fuzz"]
 # Calls with hostile objects, in one round.

@@ -1,9 +1,8 @@
 //! Work captured into a graph, and run later.
 
-use dlfield::cuda::device_count;
 use dlfield::{DType, Device, Index, Spec, Tensor};
 
-use crate::double::{on_cuda, tolerating};
+use crate::double::{on_cuda, on_two_gpus, tolerating};
 use crate::driver::{GPU, OwnStream, PLACES, finish_everything, is_capturing};
 use crate::memory::{assign, elements, fill, numbers, put};
 
@@ -83,7 +82,7 @@ fn memory_is_allocated_and_freed_during_graph_capture() {
 
 #[test]
 fn copies_from_a_peer_are_captured_if_they_need_no_staging_buffer() {
-    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
+    let Some(_cuda) = on_two_gpus() else { return };
     let stream = OwnStream::new(Device::cuda(1));
     let source = Tensor::empty(&Spec::new(&[20, 30], DType::F64).with_device(Device::cuda(0))).unwrap();
     let padded = Spec::new(&[20, 30], DType::F64).alignment_size(64).with_device(stream.device);

@@ -35,6 +35,11 @@ pub fn on_cuda() -> Option<OnCuda> {
     tolerating(&[])
 }
 
+/// Returns `None` on a machine with fewer than two GPUs too: the test is about two.
+pub fn on_two_gpus() -> Option<OnCuda> {
+    on_cuda().filter(|_| cuda::device_count() > 1)
+}
+
 /// As [`tolerating`], for a test that hardware cannot pass.
 pub fn on_double(provoked: &'static [&'static str]) -> Option<(OnCuda, Double)> {
     let cuda = tolerating(provoked)?;

@@ -1,10 +1,10 @@
 //! Memory that is handed to another library: the consumer's stream waits for the work of every recorded stream.
 
-use dlfield::cuda::{Stream, device_count, with_stream};
+use dlfield::cuda::{Stream, with_stream};
 use dlfield::{DType, Device, Index, Spec, Tensor};
 
 use crate::cudarc_user::{new_stream, of, on_cuda_with_cudarc, record, run_recorded, write_in, zeros_in};
-use crate::double::{WAITS, on_cuda, on_double};
+use crate::double::{WAITS, on_cuda, on_double, on_two_gpus};
 use crate::driver::{GPU, OwnStream, SHARED, finish_everything, is_capturing};
 
 /// Uses a field on a stream, as a kernel would.
@@ -58,7 +58,7 @@ fn the_consumer_waits_for_the_later_work_of_the_first_stream() {
 
 #[test]
 fn the_consumer_waits_for_streams_of_all_devices() {
-    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
+    let Some(_cuda) = on_two_gpus() else { return };
     for place in SHARED {
         let (one, other) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
         let consumer = OwnStream::new(Device::cuda(0));

@@ -1,10 +1,10 @@
 //! Destroyed streams: the driver crashes on their handles, and memory that they used waits for their work by events.
 
-use dlfield::cuda::{Stream, device_count, with_stream};
+use dlfield::cuda::{Stream, with_stream};
 use dlfield::{DType, Device, Owner, Spec, Tensor};
 
 use crate::cudarc_user::zeros_in;
-use crate::double::{Double, on_cuda, on_double};
+use crate::double::{Double, on_cuda, on_double, on_two_gpus};
 use crate::driver::{GPU, OwnStream, PLACES, SHARED, finish_everything, gpus};
 use crate::memory::{elements, fill};
 
@@ -45,7 +45,7 @@ fn work_of_a_stream_that_is_gone_is_waited_for_on_every_device() {
 
 #[test]
 fn streams_that_are_left_are_waited_for_beside_those_that_are_gone() {
-    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
+    let Some(_cuda) = on_two_gpus() else { return };
     for place in SHARED {
         for gone_first in [false, true] {
             let shared = zeros(place);

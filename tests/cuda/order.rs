@@ -1,9 +1,9 @@
 //! The order of work between streams, and between streams and the host.
 
-use dlfield::cuda::{device_count, synchronize};
+use dlfield::cuda::synchronize;
 use dlfield::{DType, Device, Dims, FieldSpec, Signature, Spec, Tensor};
 
-use crate::double::{Double, WAITS, on_cuda, on_double};
+use crate::double::{Double, WAITS, on_cuda, on_double, on_two_gpus};
 use crate::driver::{GPU, OwnStream, SHARED};
 use crate::memory::{assign, elements, fill, numbers, put};
 
@@ -36,7 +36,7 @@ fn a_recorded_stream_waits_for_the_stream_that_allocated() {
 
 #[test]
 fn peers_wait_for_each_other() {
-    let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
+    let Some(_cuda) = on_two_gpus() else { return };
     let (here, there) = (OwnStream::new(GPU), OwnStream::new(Device::cuda(1)));
     here.with(|| {
         there.with(|| {

@@ -3,7 +3,7 @@
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
 use crate::graph::{Graph, Node};
-use crate::stream::{Operation, thread};
+use crate::stream::{Operation, Stream, thread};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -122,7 +122,7 @@ impl Driver {
     pub fn capture_status(&mut self, stream: Handle) -> Outcome<Status> {
         let stream = self.resolve(stream)?;
         // A query does not invalidate the capture.
-        if self.implicit(stream).is_some() {
+        if !self.implicit(stream).is_empty() {
             return Err(Failure::STREAM_CAPTURE_IMPLICIT);
         }
         let Some(id) = self.streams.get(&stream).and_then(|found| found.capture) else { return Ok(Status::None) };
@@ -150,6 +150,9 @@ impl Driver {
             return self.invalidate(id, Failure::STREAM_CAPTURE_MERGE);
         }
         self.check_implicit(stream)?;
+        if self.streams.get(&stream).is_some_and(|found| found.legacy) {
+            return self.invalidate(id, Failure::STREAM_CAPTURE_IMPLICIT);
+        }
         let tips = self.capture(id)?.tips.entry(stream).or_default();
         tips.extend(nodes);
         tips.sort_unstable();
@@ -167,9 +170,21 @@ impl Driver {
         Err(failure)
     }
 
-    /// Invalidates a capture that a call would disturb, if there is one.
-    fn protect(&mut self, disturbed: Option<u64>, failure: Failure) -> Outcome {
-        disturbed.map_or(Ok(()), |id| self.invalidate(id, failure))
+    /// Rejects a call, and invalidates all captures that it would disturb, if there are any.
+    fn protect(&mut self, disturbed: Vec<u64>, failure: Failure) -> Outcome {
+        let mut outcome = Ok(());
+        for id in disturbed {
+            outcome = self.invalidate(id, failure);
+        }
+        outcome
+    }
+
+    /// Rejects a stream whose capture was invalidated and has not ended yet.
+    pub fn check_capture(&mut self, stream: Handle) -> Outcome {
+        match self.streams.get(&stream).and_then(|found| found.capture) {
+            Some(id) => self.capture(id).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Ends a capture in all its streams, without a graph.
@@ -183,8 +198,9 @@ impl Driver {
 
     /// Rejects what a stream cannot do during capture.
     pub fn refuse_in_capture(&mut self, stream: Handle) -> Outcome {
+        self.check_capture(stream)?;
         let disturbed = self.streams.get(&stream).and_then(|found| found.capture);
-        self.protect(disturbed, Failure::STREAM_CAPTURE_UNSUPPORTED)
+        self.protect(disturbed.into_iter().collect(), Failure::STREAM_CAPTURE_UNSUPPORTED)
     }
 
     /// Rejects what would make the legacy stream wait for a captured stream.
@@ -192,23 +208,40 @@ impl Driver {
         self.protect(self.implicit(stream), Failure::STREAM_CAPTURE_IMPLICIT)
     }
 
-    /// Returns the capture of a blocking stream, if this is the legacy stream of its device.
-    fn implicit(&self, stream: Handle) -> Option<u64> {
-        let found = self.streams.get(&stream).filter(|found| found.legacy)?;
-        let others = self.streams.values().filter(|other| other.device == found.device && other.is_blocking());
-        others.filter_map(|other| other.capture).next()
+    /// Returns the captures of blocking streams, if this is the legacy stream of their device.
+    fn implicit(&self, stream: Handle) -> Vec<u64> {
+        match self.streams.get(&stream).filter(|found| found.legacy) {
+            Some(found) => self.captures_of(|other| other.device == found.device && other.is_blocking()),
+            None => vec![],
+        }
     }
 
-    /// Rejects a call that could disturb a capture, such as an allocation.
+    /// Returns the captures of the streams for which `belongs` holds.
+    fn captures_of(&self, belongs: impl Fn(&Stream) -> bool) -> Vec<u64> {
+        let captures = self.streams.values().filter(|stream| belongs(stream)).filter_map(|stream| stream.capture);
+        captures.collect()
+    }
+
+    /// Rejects a call that could disturb a capture, such as an allocation, unless the modes of the captures and of this thread
+    /// allow it.
     pub fn note_unsafe(&mut self) -> Outcome {
-        let disturbed = self.captures.iter().find(|(_, capture)| capture.forbids()).map(|(&id, _)| id);
-        self.protect(disturbed, Failure::STREAM_CAPTURE_UNSUPPORTED)
+        let disturbed = self.captures.iter().filter(|(_, capture)| capture.forbids()).map(|(&id, _)| id);
+        self.protect(disturbed.collect(), Failure::STREAM_CAPTURE_UNSUPPORTED)
     }
 
-    /// Rejects waiting for a device that has a captured stream.
+    /// Rejects waiting for a device that has a captured stream, in every mode.
     pub fn refuse_while_capturing(&mut self, device: usize) -> Outcome {
-        let disturbed =
-            self.streams.values().filter(|stream| stream.device == device).find_map(|stream| stream.capture);
-        self.protect(disturbed, Failure::STREAM_CAPTURE_UNSUPPORTED)
+        self.protect(self.captures_of(|stream| stream.device == device), Failure::STREAM_CAPTURE_UNSUPPORTED)
+    }
+
+    /// Rejects the first use of a device during any capture, in every mode.
+    pub fn refuse_first_use(&mut self) -> Outcome {
+        self.protect(self.captures.keys().copied().collect(), Failure::STREAM_CAPTURE_UNSUPPORTED)
+    }
+
+    /// Forgets the captures of streams that were destroyed with their context.
+    pub fn drop_lost_captures(&mut self) {
+        let streams = &self.streams;
+        self.captures.retain(|_, capture| streams.contains_key(&capture.origin));
     }
 }

@@ -4,7 +4,7 @@
 //! unless the clock of the later one covers the earlier one. All host threads are one actor: the driver does not see what
 //! orders them (locks, joins).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub type Actor = u64;
 
@@ -28,6 +28,12 @@ impl Clock {
 
     pub fn covers(&self, actor: Actor, number: u64) -> bool {
         self.0.get(&actor).is_some_and(|&known| known >= number)
+    }
+
+    pub fn forget(&mut self, actors: &BTreeSet<Actor>) {
+        for actor in actors {
+            self.0.remove(actor);
+        }
     }
 }
 
@@ -163,6 +169,10 @@ impl History {
         });
         self.0.push(Access { touch: touch.clone(), actor: moment.actor, number: moment.number, what: what.to_owned() });
         races
+    }
+
+    pub fn forget(&mut self, actors: &BTreeSet<Actor>) {
+        self.0.retain(|access| !actors.contains(&access.actor));
     }
 
     pub fn clear(&mut self) {

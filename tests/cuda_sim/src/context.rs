@@ -78,6 +78,13 @@ impl Driver {
         found
     }
 
+    /// Returns it if no kernel of its context has failed.
+    pub fn usable_device(&mut self) -> Outcome<usize> {
+        let device = self.current_device()?;
+        self.check_fault(device)?;
+        Ok(device)
+    }
+
     /// Counts a call on an object of `device` while another device's context is current, which the driver allows.
     pub fn note_foreign(&mut self, device: usize, what: &str) {
         let current = current();
@@ -103,6 +110,7 @@ impl Driver {
         self.streams.retain(|_, stream| stream.device != index);
         let streams = &self.streams;
         self.stream_handles.retain(|_, stream| streams.contains_key(stream));
+        self.drop_lost_captures();
         self.events.retain(|_, event| event.device != index);
         self.modules.retain(|_, module| module.context != context);
         self.functions.retain(|_, function| function.context != context);

@@ -18,7 +18,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 /// A program's reference to an object of the driver; 0 is none.
 pub type Handle = u64;
 
-const DEVICES: usize = 2;
+/// The most devices, as each takes addresses.
+const DEVICES: i32 = 8;
 const VERSION: i32 = 13020;
 
 #[derive(Default)]
@@ -28,6 +29,8 @@ pub struct Driver {
     pub pools_supported: bool,
     /// Copies are done with pageable memory when the call returns, as with most drivers.
     pub staging: bool,
+    /// A call with the handle of a destroyed stream or event, or with garbage for one, ends the process.
+    pub crashes: bool,
     /// How many allocations succeed before one fails.
     pub allocations_left: Option<u64>,
     /// Functions whose next call fails.
@@ -42,6 +45,8 @@ pub struct Driver {
     pub reuses_streams: bool,
     /// Handles of destroyed streams.
     pub free_streams: Vec<Handle>,
+    /// Destroyed streams whose work is done, with its number of operations, while the host does not know that it is.
+    pub gone_streams: Vec<(Handle, u64)>,
     pub events: BTreeMap<Handle, Event>,
     pub modules: BTreeMap<Handle, Module>,
     pub functions: BTreeMap<Handle, Function>,
@@ -67,16 +72,18 @@ static PROGRESS: Condvar = Condvar::new();
 
 impl Driver {
     fn new() -> Option<Driver> {
+        let devices = number("DLFIELD_FAKE_CUDA_DEVICES").unwrap_or(1).clamp(1, DEVICES) as usize;
         let mut driver = Driver {
             version: number("DLFIELD_FAKE_CUDA_VERSION").unwrap_or(VERSION),
             pools_supported: number("DLFIELD_FAKE_CUDA_POOLS") != Some(0),
             staging: number("DLFIELD_FAKE_CUDA_STAGING").unwrap_or(0) != 0,
-            memory: Memory::new(DEVICES)?,
+            crashes: number("DLFIELD_FAKE_CUDA_CRASHES") != Some(0),
+            memory: Memory::new(devices)?,
             reuses_streams: number("DLFIELD_FAKE_CUDA_REUSED_STREAMS").unwrap_or(0) != 0,
             next: 0x5000_0000_0000,
             ..Driver::default()
         };
-        for index in 0..DEVICES {
+        for index in 0..devices {
             let pool = driver.handle();
             driver.pools.insert(pool, Pool::new(index));
             driver.devices.push(Device::new(index, pool));
@@ -121,6 +128,7 @@ pub fn wait(points: &[Point]) -> Outcome {
         }
         driver.host_learns(&point.clock);
     }
+    driver.forget_gone_streams();
     Ok(())
 }
 

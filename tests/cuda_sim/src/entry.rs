@@ -3,6 +3,7 @@
 use crate::codes::{Failure, Outcome};
 use crate::driver;
 use std::cell::Cell;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A pointer for a result.
@@ -117,6 +118,8 @@ impl Out<std::ffi::c_char> {
 
 thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+    /// The exported function that this thread runs.
+    static RUNNING: Cell<&'static str> = const { Cell::new("") };
 }
 
 /// Marks this thread as running a program's function in a stream, which may not call the driver.
@@ -145,8 +148,16 @@ fn admit(name: &str) -> Outcome {
 }
 
 /// Runs the body of an exported function.
-pub fn call(name: &str, body: impl FnOnce() -> Outcome) -> i32 {
+pub fn call(name: &'static str, body: impl FnOnce() -> Outcome) -> i32 {
+    RUNNING.set(name);
     guard(|| admit(name).and_then(|()| body()))
+}
+
+/// Ends the process where a driver would crash, and says which function did.
+pub fn crash(reason: &str) -> ! {
+    // Not `eprintln`, whose text the test harness keeps.
+    let _ = writeln!(std::io::stderr(), "fakecuda: {} crashes: {reason}", RUNNING.get());
+    std::process::abort()
 }
 
 /// Returns the code of an outcome, or of a panic.

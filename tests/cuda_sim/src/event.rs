@@ -27,8 +27,17 @@ impl Driver {
     }
 
     pub fn event(&mut self, handle: Handle) -> Outcome<&mut Event> {
-        self.check_handle(self.events.contains_key(&handle), "event", handle)?;
+        if !self.events.contains_key(&handle) {
+            return Err(self.dead_handle("event", handle));
+        }
         self.events.get_mut(&handle).ok_or(Failure::INVALID_HANDLE)
+    }
+
+    /// Destroys an event. The error of a failed kernel does not prevent it.
+    pub fn destroy_event(&mut self, handle: Handle) -> Outcome {
+        let device = self.event(handle)?.device;
+        self.events.remove(&handle);
+        self.check_fault(device)
     }
 
     pub fn record(&mut self, event: Handle, stream: Handle) -> Outcome {
@@ -60,6 +69,8 @@ impl Driver {
         let stream = self.resolve(stream)?;
         let found = self.event(event)?;
         let (captured, point) = (found.captured.clone(), found.point.clone());
+        self.check_implicit(stream)?;
+        self.check_capture(stream)?;
         let capturing = self.streams.get(&stream).and_then(|found| found.capture);
         match (captured, capturing) {
             (Some((capture, nodes)), _) if self.captures.contains_key(&capture) => {
@@ -74,7 +85,7 @@ impl Driver {
         }
     }
 
-    /// Returns the point that the host has to reach for an event.
+    /// Returns the point that the host has to reach for an event. To ask for it may disturb captures.
     pub fn event_point(&mut self, handle: Handle) -> Outcome<Option<Point>> {
         let event = self.event(handle)?;
         if event.captured.is_some() {
@@ -82,6 +93,7 @@ impl Driver {
         }
         let (device, point) = (event.device, event.point.clone());
         self.check_fault(device)?;
+        self.note_unsafe()?;
         Ok(point)
     }
 
@@ -99,6 +111,8 @@ impl Driver {
     pub fn elapsed(&mut self, start: Handle, end: Handle) -> Outcome<f32> {
         let mut times = [0; 2];
         for (handle, time) in [start, end].into_iter().zip(&mut times) {
+            let device = self.event(handle)?.device;
+            self.check_fault(device)?;
             let event = self.event(handle)?;
             if event.flags & NO_TIMING != 0 || event.point.is_none() {
                 return Err(Failure::INVALID_HANDLE);

@@ -29,7 +29,7 @@ pub struct Executable {
     branches: Vec<Actor>,
     flags: u64,
     launches: u64,
-    last: Option<Point>,
+    pub last: Option<Point>,
 }
 
 impl Driver {

@@ -80,8 +80,8 @@ pub struct Opened {
 impl Driver {
     /// Returns a handle for memory, which is not of a pool: CUDA refuses that, and memory that another process has exported.
     pub fn export_memory(&mut self, base: u64) -> Outcome<MemHandle> {
+        self.usable_device()?;
         self.note_unsafe()?;
-        self.current_device()?;
         if let Some(exported) = self.exported.get(&base) {
             return Ok(exported.handle);
         }
@@ -111,8 +111,8 @@ impl Driver {
 
     /// Maps the memory of another process; the second time only counts.
     pub fn open_memory(&mut self, handle: MemHandle) -> Outcome<u64> {
+        self.usable_device()?;
         self.note_unsafe()?;
-        self.current_device()?;
         if let Some((base, opened)) = self.opened.iter_mut().find(|(_, opened)| opened.handle == handle) {
             opened.count += 1;
             return Ok(*base);
@@ -136,8 +136,8 @@ impl Driver {
 
     /// Unmaps the memory of another process when it was closed as often as opened. CUDA does not say that this waits for work.
     pub fn close_memory(&mut self, base: u64) -> Outcome {
+        self.usable_device()?;
         self.note_unsafe()?;
-        self.current_device()?;
         let Some(opened) = self.opened.get_mut(&base) else {
             self.counters.bad_closes += 1;
             self.report(format!("cuIpcCloseMemHandle({base:#x}): not opened, or closed before"));

@@ -186,6 +186,8 @@ impl Driver {
         });
         let kernel = KERNELS.iter().find(|kernel| kernel.name == name).filter(|_| held).ok_or(Failure::NOT_FOUND)?;
         let context = found.context;
+        let device = self.device_of_context(context)?;
+        self.check_fault(device)?;
         let known = self.functions.iter().find(|(_, old)| old.module == module && old.kernel.name == name);
         if let Some((&handle, _)) = known {
             return Ok(handle);

@@ -99,6 +99,15 @@ impl Memory {
         self.not_freed.iter().filter_map(|base| self.allocations.get(base))
     }
 
+    /// Forgets the accesses of streams whose work is known to be done.
+    pub fn forget(&mut self, streams: &BTreeSet<u64>) {
+        for base in &self.not_freed {
+            if let Some(found) = self.allocations.get_mut(base) {
+                found.history.forget(streams);
+            }
+        }
+    }
+
     pub fn device_of(&self, address: u64) -> Option<usize> {
         self.ranges.iter().position(|range| (range.base..range.base + RANGE).contains(&address))
     }

@@ -5,8 +5,9 @@
 use crate::clocks::{Clock, Moment, Touch};
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
+use crate::entry::crash;
 use crate::work::{HostCall, Work};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The legacy default stream, which 1 also means.
@@ -101,11 +102,18 @@ impl Driver {
         handle
     }
 
-    /// Returns the stream that a handle means on this thread.
+    /// Returns the stream that a handle means on this thread, if no kernel of its context has failed.
     pub fn resolve(&mut self, handle: Handle) -> Outcome<Handle> {
+        let stream = self.find_stream(handle)?;
+        let device = self.stream_mut(stream)?.device;
+        self.check_fault(device)?;
+        Ok(stream)
+    }
+
+    fn find_stream(&mut self, handle: Handle) -> Outcome<Handle> {
         if handle > PER_THREAD {
             let known = self.stream_handles.get(&handle).copied();
-            return known.ok_or_else(|| self.bad_handle("stream", handle));
+            return known.ok_or_else(|| self.dead_handle("stream", handle));
         }
         let device = self.current_device()?;
         let known = match handle {
@@ -135,6 +143,15 @@ impl Driver {
         Failure::INVALID_HANDLE
     }
 
+    /// Ends the process, as a driver does that follows the handle of a destroyed object; or counts the handle, for tests that
+    /// want that.
+    pub fn dead_handle(&mut self, what: &str, handle: Handle) -> Failure {
+        if self.crashes {
+            crash(&format!("{handle:#x} is no {what}, or one that was destroyed"));
+        }
+        self.bad_handle(what, handle)
+    }
+
     pub fn check_handle(&mut self, is_known: bool, what: &str, handle: Handle) -> Outcome {
         if is_known { Ok(()) } else { Err(self.bad_handle(what, handle)) }
     }
@@ -159,8 +176,6 @@ impl Driver {
 
     /// Queues an operation, or adds it to the graph if the stream is captured.
     pub fn submit(&mut self, stream: Handle, operation: Operation) -> Outcome<Point> {
-        let device = self.stream_mut(stream)?.device;
-        self.check_fault(device)?;
         self.check_implicit(stream)?;
         if let Some(capture) = self.stream_mut(stream)?.capture {
             self.add_node(capture, stream, operation)?;
@@ -253,28 +268,53 @@ impl Driver {
             found.done += 1;
             found.busy = false;
             if found.destroyed && found.queue.is_empty() {
-                self.streams.remove(&stream);
+                self.end_stream(stream);
             }
         }
     }
 
-    /// Destroys a stream; its queued operations stay queued.
+    /// Destroys a stream; its queued operations stay queued. The error of a failed kernel does not prevent it.
     pub fn destroy_stream(&mut self, handle: Handle) -> Outcome {
-        let number = self.resolve(handle)?;
+        let number = self.find_stream(handle)?;
         let stream = self.stream_mut(number)?;
         if stream.implicit {
             return Err(Failure::INVALID_HANDLE);
         }
         stream.destroyed = true;
-        let (capture, idle) = (stream.capture, stream.queue.is_empty() && !stream.busy);
+        let (device, capture, idle) = (stream.device, stream.capture, stream.queue.is_empty() && !stream.busy);
         if let Some(capture) = capture {
             self.take_capture(capture);
         }
         if idle {
-            self.streams.remove(&number);
+            self.end_stream(number);
         }
         self.stream_handles.remove(&handle);
         self.free_streams.push(handle);
-        Ok(())
+        self.check_fault(device)
+    }
+
+    fn end_stream(&mut self, stream: Handle) {
+        if let Some(found) = self.streams.remove(&stream) {
+            self.gone_streams.push((stream, found.pushed));
+        }
+    }
+
+    /// Removes destroyed streams from all clocks once the host knows that their work is done: every later operation comes after
+    /// that. Else clocks would grow with each stream that a program creates.
+    pub fn forget_gone_streams(&mut self) {
+        let is_known = |&(stream, number): &(Handle, u64)| number == 0 || self.host.covers(stream, number);
+        let (known, unknown): (Vec<_>, Vec<_>) = self.gone_streams.iter().partition(|gone| is_known(gone));
+        if known.is_empty() {
+            return;
+        }
+        self.gone_streams = unknown;
+        let known: BTreeSet<_> = known.into_iter().map(|(stream, _)| stream).collect();
+        let of_streams = self.streams.values_mut().map(|stream| &mut stream.clock);
+        let of_events = self.events.values_mut().filter_map(|event| Some(&mut event.point.as_mut()?.clock));
+        let of_graphs = self.executables.values_mut().filter_map(|graph| Some(&mut graph.last.as_mut()?.clock));
+        for clock in of_streams.chain(of_events).chain(of_graphs).chain([&mut self.host]) {
+            clock.forget(&known);
+        }
+        self.memory.forget(&known);
     }
 }

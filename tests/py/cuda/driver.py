@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
 from typing import Any
@@ -155,6 +155,27 @@ class Driver:
             with self.on(device):
                 self.call("cuStreamEndCapture", c_void_p(stream), byref(graph))
                 self.call("cuGraphDestroy", graph)
+
+    def record(self, stream: int, work: Callable[[], object], mode: int = 0) -> c_void_p:
+        """Capture the work that a function submits to the stream; the graph is ready to be launched."""
+        graph, executable = c_void_p(), c_void_p()
+        with self.on(0):
+            self.call("cuStreamBeginCapture_v2", c_void_p(stream), c_int(mode))
+            try:
+                work()
+            finally:
+                code = self.library.cuStreamEndCapture(c_void_p(stream), byref(graph))
+            assert code == 0, f"the capture is invalid: {code}"
+            self.call("cuGraphInstantiateWithFlags", byref(executable), graph, c_ulonglong(0))
+            self.call("cuGraphDestroy", graph)
+        return executable
+
+    def launch(self, executable: c_void_p, stream: int) -> None:
+        with self.on(0):
+            self.call("cuGraphLaunch", executable, c_void_p(stream))
+
+    def destroy_graph(self, executable: c_void_p) -> None:
+        self.call("cuGraphExecDestroy", executable)
 
     def memory_info(self, device: int = 0) -> tuple[int, int]:
         free, total = c_size_t(), c_size_t()

@@ -55,9 +55,8 @@ def test_memory_that_a_device_does_not_reach_is_refused() -> None:
             dl.describe(field, device=user)
 
 
-def test_memory_of_another_gpu_is_refused(driver: Driver) -> None:
-    if driver.device_count < 2:
-        pytest.skip("one GPU")
+@pytest.mark.two_devices
+def test_memory_of_another_gpu_is_refused() -> None:
     with pytest.raises(dl.DeviceError, match="the memory is on cuda:1, wanted on cuda:0"):
         dl.Signature(f=SPEC, device="cuda:0").bind(f=dl.zeros(N, device="cuda:1"))
 

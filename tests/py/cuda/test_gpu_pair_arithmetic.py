@@ -9,7 +9,6 @@ import pytest
 
 import dlfield as dl
 from dlfield import storage
-from driver import Driver
 from storages import CLEAN, DEVICE, HOST, copies, on_device, on_host
 from storages import pair as pair_of
 from untyped import np
@@ -271,9 +270,8 @@ def test_refused_operations(state: int, operation: Callable[[Any], Any], error: 
         assert np.array_equal(side, VALUES)
 
 
-def test_two_devices(driver: Driver) -> None:
-    if driver.device_count < 2:
-        return  # There is only one.
+@pytest.mark.two_devices
+def test_two_devices() -> None:
     a, other = pair(), storage.storage(VALUES, device="cuda:1")
     other.synchronize()
     with pytest.raises(dl.DeviceError, match=r"cuda:0.*cuda:1"):

@@ -238,16 +238,20 @@ def test_labels_and_alignment_are_kept() -> None:
     assert dl.from_dlpack(field, dims="IJ").dims == ("I", "J")
 
 
-def test_a_device_without_a_buffer(driver: Driver) -> None:
-    field, other = holding(HOST), f"cuda:{driver.device_count - 1}"
-    if driver.device_count > 1:
-        assert (np.array(dl.from_dlpack(field, device=other).to_device("cpu")) == VALUES).all()
-        assert field.sync_state.state == HOST
-        with pytest.raises(dl.ExchangeError):
-            dl.from_dlpack(field, device=other, copy=False)
-        with pytest.raises(dl.DeviceError, match=other):
-            dl.describe(field, device=other)
+@pytest.mark.two_devices
+def test_a_device_without_a_buffer() -> None:
+    field = holding(HOST)
+    assert (np.array(dl.from_dlpack(field, device="cuda:1").to_device("cpu")) == VALUES).all()
     assert field.sync_state.state == HOST
+    with pytest.raises(dl.ExchangeError):
+        dl.from_dlpack(field, device="cuda:1", copy=False)
+    with pytest.raises(dl.DeviceError, match="cuda:1"):
+        dl.describe(field, device="cuda:1")
+    assert field.sync_state.state == HOST
+
+
+def test_pinned_memory_instead_of_a_buffer() -> None:
+    field = holding(HOST)
     assert (np.array(dl.from_dlpack(field, device="cuda_host")) == VALUES).all()
 
 
@@ -285,6 +289,7 @@ def test_a_pair_is_assigned_by_its_labels(device: str) -> None:
     assert np.asarray(target.to_device("cpu")).tolist() == [[0] * 3, [1] * 3, [2] * 3]
 
 
+@pytest.mark.two_devices
 def test_a_pinned_host_buffer_fits_every_gpu() -> None:
     pinned = dl.from_array(VALUES, device="cuda_host")
     field: Any = storage.as_storage(pinned, dl.from_array(VALUES, device="cuda:0"))

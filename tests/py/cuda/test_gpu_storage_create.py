@@ -87,6 +87,10 @@ def test_as_storage_of_one_buffer() -> None:
     assert (on_host(field) == array).all()
     assert isinstance(storage.as_storage(inside), storage.GPUStorage)
     assert isinstance(storage.as_storage(device_data=inside, device="gpu"), storage.GPUStorage)
+
+
+@pytest.mark.two_devices
+def test_as_storage_on_the_second_device() -> None:
     other = storage.as_storage(dl.zeros((4, 3), device="cuda:1"), device="cuda:1", managed="gt4py")
     assert other.device == "cuda:1"
 
@@ -186,6 +190,7 @@ def test_refused(name: str) -> None:
         make()
 
 
+@pytest.mark.two_devices
 @pytest.mark.parametrize("managed", ["gt4py", None])
 @pytest.mark.parametrize("kind", [dl, storage])
 def test_a_buffer_of_another_device_is_refused(kind: Any, managed: Any) -> None:

@@ -190,10 +190,9 @@ def test_padded_tensors_of_pytorch(torch: Any) -> None:
     assert on_host(field) == values[:, 2:9].T.tolist()
 
 
+@pytest.mark.two_devices
 @pytest.mark.parametrize("name", IMPORTS)
 def test_the_second_device(torch: Any, name: str) -> None:
-    if torch.cuda.device_count() < 2:
-        pytest.skip("one device")
     with torch.cuda.device(1):
         ours, theirs = torch.cuda.Stream(), torch.cuda.Stream()
         source, target = ramp(torch, "cuda:1"), room(torch, "cuda:1")
@@ -208,9 +207,8 @@ def test_the_second_device(torch: Any, name: str) -> None:
             assert tensor.cpu().tolist() == EXPECTED
 
 
+@pytest.mark.two_devices
 def test_another_device_is_current_in_pytorch(torch: Any) -> None:
-    if torch.cuda.device_count() < 2:
-        pytest.skip("one device")
     field = dl.full((SIZE,), 2.5, "float32", device="cuda:1")
     for tensor in (torch.from_dlpack(field), dl.as_torch(field)):
         assert (str(tensor.device), tensor.data_ptr()) == ("cuda:1", field.ptr)

@@ -26,6 +26,16 @@ export_on! { stream:
         info(stream, status, Out::new(std::ptr::null_mut()))
     }
 
+    fn cuStreamGetCaptureInfo_v2(
+        stream: Handle, status: Out<c_int>, id: Out<u64>, graph: Out<Handle>, dependencies: Out<*const c_void>,
+        count: Out<usize>,
+    ) {
+        graph.put_if_wanted(0);
+        dependencies.put_if_wanted(std::ptr::null());
+        count.put_if_wanted(0);
+        info(stream, status, id)
+    }
+
     fn cuStreamGetCaptureInfo_v3(
         stream: Handle, status: Out<c_int>, id: Out<u64>, graph: Out<Handle>, dependencies: Out<*const c_void>, edges:
         Out<*const c_void>, count: Out<usize>,

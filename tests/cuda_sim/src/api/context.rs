@@ -54,7 +54,7 @@ export! {
     }
 
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
-        given_or_current(0)?;
+        driver::lock()?.usable_device()?;
         least.put_if_wanted(0);
         greatest.put_if_wanted(GREATEST_PRIORITY);
         Ok(())
@@ -80,7 +80,7 @@ export! { driver:
     }
 
     fn cuCtxEnablePeerAccess(peer: Handle, flags: c_uint) {
-        let (device, peer) = (driver.current_device()?, driver.device_of_context(peer)?);
+        let (device, peer) = (driver.usable_device()?, driver.device_of_context(peer)?);
         if flags != 0 || device == peer {
             return Err(Failure::INVALID_VALUE);
         }
@@ -93,7 +93,7 @@ export! { driver:
     }
 
     fn cuCtxDisablePeerAccess(peer: Handle) {
-        let (device, peer) = (driver.current_device()?, driver.device_of_context(peer)?);
+        let (device, peer) = (driver.usable_device()?, driver.device_of_context(peer)?);
         let peers = &mut driver.devices[device].peers;
         let index = peers.iter().position(|&known| known == peer).ok_or(Failure::PEER_ACCESS_NOT_ENABLED)?;
         peers.remove(index);

@@ -92,6 +92,12 @@ control! { driver:
         driver.reuses_streams = reuses;
     }
 
+    /// Sets whether a call with the handle of a destroyed stream or event ends the process, as with a driver, or is counted and
+    /// gets an error.
+    fn fakecuda_set_crashes(crashes: bool) {
+        driver.crashes = crashes;
+    }
+
     /// Tells the race detector that the host reads or writes pinned, registered or managed memory now.
     fn fakecuda_host_access(address: u64, bytes: usize, write: bool) {
         driver.host_accesses += 1;

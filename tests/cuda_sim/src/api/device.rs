@@ -85,6 +85,9 @@ export! { driver:
 
     fn cuDevicePrimaryCtxRetain(context: Out<Handle>, device: c_int) {
         let index = driver.device(device)?;
+        if driver.devices[index].retained == 0 {
+            driver.refuse_first_use()?;
+        }
         context.put(driver.devices[index].context)?;
         driver.devices[index].retained += 1;
         Ok(())

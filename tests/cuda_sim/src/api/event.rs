@@ -24,15 +24,13 @@ export! {
 
 export! { driver:
     fn cuEventCreate(event: Out<Handle>, flags: c_uint) {
-        let device = driver.current_device()?;
+        let device = driver.usable_device()?;
         let made = driver.make_event(device, flags);
         event.put(made)
     }
 
     fn cuEventDestroy_v2(event: Handle) {
-        driver.event(event)?;
-        driver.events.remove(&event);
-        Ok(())
+        driver.destroy_event(event)
     }
 
     fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {

@@ -12,22 +12,23 @@ use std::ffi::c_uint;
 
 fn allocate(address: Out<u64>, size: usize, kind: Kind) -> Outcome {
     let mut driver = driver::lock()?;
+    let device = driver.usable_device()?;
     driver.note_unsafe()?;
-    let device = driver.current_device()?;
     let made = driver.allocate(device, size as u64, kind, None, Life::Live)?;
     address.put(made)
 }
 
-/// Frees memory without a stream, after waiting for the device; for pool memory it does not wait.
+/// Frees memory without a stream, after waiting for the device; for pool memory it does not wait. The error of a failed kernel
+/// does not prevent it.
 fn free(address: u64, kinds: &[Kind], what: &str) -> Outcome {
-    let (points, pooled) = {
+    let (device, points, pooled) = {
         let mut driver = driver::lock()?;
         driver.note_unsafe()?;
         driver.current_device()?;
         let device = driver.check_free(address, kinds, what)?;
         driver.note_foreign(device, what);
         let pooled = driver.memory.find(address).is_some_and(|found| found.pool.is_some());
-        (if pooled { vec![] } else { driver.tails(device) }, pooled)
+        (device, if pooled { vec![] } else { driver.tails(device) }, pooled)
     };
     driver::wait(&points)?;
     let mut driver = driver::lock()?;
@@ -39,7 +40,7 @@ fn free(address: u64, kinds: &[Kind], what: &str) -> Outcome {
     }
     driver.counters.frees += 1;
     driver.release(address);
-    Ok(())
+    driver.check_fault(device)
 }
 
 fn allocate_in_stream(address: Out<u64>, size: usize, pool: Option<Handle>, stream: Handle) -> Outcome {
@@ -114,14 +115,15 @@ export! {
 
 export! { driver:
     fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
-        let device = driver.current_device()?;
+        let device = driver.usable_device()?;
         let (left, all) = driver.device_bytes(device);
         free.put(left as usize)?;
         total.put(all as usize)
     }
 
     fn cuMemHostRegister_v2(address: u64, size: usize, _flags: c_uint) {
-        let device = driver.current_device()?;
+        let device = driver.usable_device()?;
+        driver.note_unsafe()?;
         if address == 0 || size == 0 {
             return Err(Failure::INVALID_VALUE);
         }
@@ -129,12 +131,13 @@ export! { driver:
     }
 
     fn cuMemHostUnregister(address: u64) {
-        driver.current_device()?;
+        let device = driver.current_device()?;
+        driver.note_unsafe()?;
         match driver.memory.allocations.get(&address) {
             Some(found) if found.kind == Kind::Registered => driver.memory.release(address),
             _ => return Err(Failure::HOST_MEMORY_NOT_REGISTERED),
         }
-        Ok(())
+        driver.check_fault(device)
     }
 }
 

@@ -13,8 +13,8 @@ const FAT: &[u8] = b"\x50\xed\x55\xba";
 
 fn load(module: Out<Handle>, image: In<u8>) -> Outcome {
     let mut driver = driver::lock()?;
+    let device = driver.usable_device()?;
     driver.note_unsafe()?;
-    let device = driver.current_device()?;
     let start = [image.get()?, image.at(1)?, image.at(2)?, image.at(3)?];
     let text = if start == ELF || start == FAT { None } else { Some(image.cast::<c_char>().text()?) };
     if text.as_ref().is_some_and(|text| !text.contains(".version") || !text.contains(".target")) {

@@ -16,6 +16,7 @@ const DEVICE_ORDINAL: c_uint = 9;
 
 fn attribute(driver: &Driver, out: Out<c_void>, number: c_uint, address: u64) -> Outcome {
     let found = driver.memory.known(address).ok_or(Failure::INVALID_VALUE)?;
+    driver.check_fault(found.device)?;
     let context = driver.devices[found.device].context;
     let on_host = matches!(found.kind, Kind::Pinned | Kind::Registered);
     match number {
@@ -54,6 +55,9 @@ export! { driver:
     }
 
     fn cuPointerGetAttributes(count: c_uint, numbers: In<c_uint>, outs: In<Out<c_void>>, address: u64) {
+        if let Some(found) = driver.memory.known(address) {
+            driver.check_fault(found.device)?;
+        }
         for index in 0..count as usize {
             let (number, out) = (numbers.at(index)?, outs.at(index)?);
             if attribute(driver, out, number, address).is_err() {
@@ -65,6 +69,7 @@ export! { driver:
 
     fn cuMemGetAddressRange_v2(base: Out<u64>, size: Out<usize>, address: u64) {
         let found = driver.memory.known(address).ok_or(Failure::NOT_FOUND)?;
+        driver.check_fault(found.device)?;
         base.put_if_wanted(found.base);
         size.put_if_wanted(found.size as usize);
         Ok(())

@@ -1,4 +1,4 @@
-//! Memory pools.
+//! Memory pools. A device may get its pool when it is first asked for, so this and the pool's attributes count as a first use.
 
 use crate::codes::Failure;
 use crate::driver::Handle;
@@ -38,12 +38,14 @@ export! { driver:
     fn cuDeviceGetDefaultMemPool(pool: Out<Handle>, device: c_int) {
         let index = driver.device(device)?;
         driver.require_pools()?;
+        driver.refuse_first_use()?;
         pool.put(driver.devices[index].default_pool)
     }
 
     fn cuDeviceGetMemPool(pool: Out<Handle>, device: c_int) {
         let index = driver.device(device)?;
         driver.require_pools()?;
+        driver.refuse_first_use()?;
         pool.put(driver.devices[index].pool)
     }
 
@@ -74,11 +76,13 @@ export! { driver:
     }
 
     fn cuMemPoolGetAttribute(pool: Handle, number: c_int, value: Out<c_void>) {
+        driver.refuse_first_use()?;
         let found = driver.pool(pool)?.attribute(number)?;
         if number <= 3 { value.cast().put(found as u32) } else { value.cast().put(found) }
     }
 
     fn cuMemPoolSetAttribute(pool: Handle, number: c_int, value: In<u8>) {
+        driver.refuse_first_use()?;
         let value = if number <= 3 { u64::from(value.cast::<u32>().get()?) } else { value.cast::<u64>().get()? };
         driver.pool(pool)?.set_attribute(number, value)
     }

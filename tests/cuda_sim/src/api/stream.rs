@@ -12,7 +12,7 @@ const NON_BLOCKING: c_uint = 1;
 
 fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Outcome {
     let mut driver = driver::lock()?;
-    let device = driver.current_device()?;
+    let device = driver.usable_device()?;
     if flags > NON_BLOCKING {
         return Err(Failure::INVALID_VALUE);
     }
@@ -27,7 +27,6 @@ fn point(stream: Handle) -> Outcome<(crate::stream::Point, usize)> {
     driver.refuse_in_capture(stream)?;
     driver.check_implicit(stream)?;
     let device = driver.streams.get(&stream).ok_or(Failure::INVALID_HANDLE)?.device;
-    driver.check_fault(device)?;
     if driver.streams.get(&stream).is_some_and(|found| found.legacy) {
         driver.next_moment(stream)?;
     }
@@ -71,12 +70,20 @@ export_on! { driver, stream:
 
     fn cuStreamGetCtx_v2(stream: Handle, context: Out<Handle>, green: Out<Handle>) {
         let stream = driver.resolve(stream)?;
+        driver.check_capture(stream)?;
         green.put_if_wanted(0);
+        context.put(driver.streams[&stream].context)
+    }
+
+    fn cuStreamGetCtx(stream: Handle, context: Out<Handle>) {
+        let stream = driver.resolve(stream)?;
+        driver.check_capture(stream)?;
         context.put(driver.streams[&stream].context)
     }
 
     fn cuStreamGetId(stream: Handle, id: Out<u64>) {
         let stream = driver.resolve(stream)?;
+        driver.refuse_in_capture(stream)?;
         id.put(stream)
     }
 
@@ -89,12 +96,13 @@ export_on! { driver, stream:
     }
 }
 
-/// Exports functions that return a property of a stream.
+/// Exports functions that return a property of a stream, which invalidates a capture of it.
 macro_rules! properties {
     ($($name:ident: $type:ty = $property:ident;)*) => {
         export_on! { driver, stream: $(
             fn $name(stream: Handle, out: Out<$type>) {
                 let stream = driver.resolve(stream)?;
+                driver.refuse_in_capture(stream)?;
                 out.put(driver.streams[&stream].$property as $type)
             }
         )*}
@@ -102,7 +110,6 @@ macro_rules! properties {
 }
 
 properties! {
-    cuStreamGetCtx: Handle = context;
     cuStreamGetDevice: c_int = device;
     cuStreamGetFlags: c_uint = flags;
     cuStreamGetPriority: c_int = priority;

@@ -78,6 +78,7 @@ fn what_a_context_had_is_gone_with_it() {
     cu!(device::cuDevicePrimaryCtxReset_v2(0)).unwrap();
     assert_eq!(count("lost_with_context"), 1);
     assert_eq!((count("live_streams"), count("live_events")), (0, 0));
+    count_dead_handles();
     assert_eq!(synchronize(stream), Err(INVALID_HANDLE));
     assert_eq!(cu!(event::cuEventSynchronize(event)), Err(INVALID_HANDLE));
     assert_eq!(free(address), Err(INVALID_VALUE));
@@ -96,7 +97,7 @@ fn peer_access_is_switched_on_once() {
 }
 
 #[test]
-fn there_are_two_devices() {
+fn there_are_as_many_devices_as_asked_for() {
     let _session = session();
     assert_eq!(get!(|out| device::cuDeviceGetCount(out)), Ok(2));
     assert_eq!(get!(|out| device::cuDeviceGet(out, 2)), Err(101));

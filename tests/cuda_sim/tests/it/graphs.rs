@@ -1,20 +1,5 @@
 use crate::harness::*;
-use fakecuda::api::{capture, context, copy, event, graph, memory, stream};
-
-const GLOBAL: i32 = 0;
-const RELAXED: i32 = 2;
-const ACTIVE: i32 = 1;
-const INVALIDATED: i32 = 2;
-const UNSUPPORTED: Code = 900;
-const ALREADY_INVALIDATED: Code = 901;
-
-fn begin(stream: u64, mode: i32) {
-    cu!(capture::cuStreamBeginCapture_v2(stream, mode)).unwrap();
-}
-
-fn end(stream: u64) -> Answer<u64> {
-    get!(|out| capture::cuStreamEndCapture(stream, out))
-}
+use fakecuda::api::{event, graph, memory};
 
 fn instantiate(graph: u64) -> u64 {
     let made = get!(|out| graph::cuGraphInstantiateWithFlags(out, graph, 0)).unwrap();
@@ -46,53 +31,6 @@ fn what_is_captured_runs_when_it_is_launched_and_each_time() {
     assert_eq!(peek(to, 4), [1, 1, 9, 9]);
     assert_eq!(count("races"), 0);
     cu!(graph::cuGraphExecDestroy(executable)).unwrap();
-}
-
-/// The mode of a capture, and the failure of a call that ends it.
-type Disturbance = (i32, Code, fn(u64) -> Answer);
-
-#[test]
-fn calls_that_a_capture_does_not_allow_end_it() {
-    let calls: [Disturbance; 6] = [
-        (RELAXED, UNSUPPORTED, synchronize),
-        (RELAXED, UNSUPPORTED, |stream| cu!(stream::cuStreamQuery(stream))),
-        (RELAXED, UNSUPPORTED, |_| cu!(context::cuCtxSynchronize())),
-        (GLOBAL, UNSUPPORTED, |_| get!(|out| memory::cuMemAlloc_v2(out, 8)).map(drop)),
-        // Pageable memory, and work that is not captured.
-        (RELAXED, UNSUPPORTED, |stream| move_bytes(allocate(8), [0u8; 8].as_ptr() as u64, 8, stream)),
-        (RELAXED, 905, |stream| {
-            let event = make_event();
-            record(event, make_stream());
-            wait(stream, event)
-        }),
-    ];
-    for (mode, failure, call) in calls {
-        let _session = session();
-        let stream = make_stream();
-        begin(stream, mode);
-        assert_eq!(call(stream), Err(failure));
-        assert_eq!(is_capturing(stream), INVALIDATED);
-        assert_eq!(end(stream), Err(ALREADY_INVALIDATED));
-        assert_eq!(is_capturing(stream), 0);
-        begin(stream, RELAXED);
-        allocate(8);
-        cu!(graph::cuGraphDestroy(end(stream).unwrap())).unwrap();
-    }
-}
-
-#[test]
-fn the_legacy_stream_disturbs_captures_of_blocking_streams() {
-    let _session = session();
-    let address = allocate(8);
-    let blocking = get!(|out| stream::cuStreamCreate(out, 0)).unwrap();
-    begin(blocking, RELAXED);
-    assert_eq!(cu!(copy::cuMemcpyDtoD_v2(address, address, 8)), Err(906));
-    assert_eq!(end(blocking), Err(ALREADY_INVALIDATED));
-    let other = make_stream();
-    begin(other, RELAXED);
-    fill(address, 1, 8, NULL).unwrap();
-    cu!(graph::cuGraphDestroy(end(other).unwrap())).unwrap();
-    assert_eq!(cu!(capture::cuStreamBeginCapture_v2(NULL, RELAXED)), Err(UNSUPPORTED));
 }
 
 #[test]

@@ -62,17 +62,23 @@ pub struct Session {
 
 /// The variable without which the double has no devices.
 pub const SWITCH: &str = "DLFIELD_FAKE_CUDA";
+/// The variable with the number of devices.
+pub const DEVICES: &str = "DLFIELD_FAKE_CUDA_DEVICES";
 
 static TURN: Mutex<()> = Mutex::new(());
 
 pub fn session() -> Session {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: no other test thread runs now.
-    unsafe { std::env::set_var(SWITCH, "1") };
+    unsafe {
+        std::env::set_var(SWITCH, "1");
+        std::env::set_var(DEVICES, "2");
+    };
     cu!(control::fakecuda_reset()).unwrap();
     cu!(control::fakecuda_set_pools(true)).unwrap();
     cu!(control::fakecuda_set_staging(false)).unwrap();
     cu!(control::fakecuda_set_reused_streams(false)).unwrap();
+    cu!(control::fakecuda_set_crashes(true)).unwrap();
     cu!(init::cuInit(0)).unwrap();
     let contexts = [0, 1].map(|index| get!(|out| device::cuDevicePrimaryCtxRetain(out, index)).unwrap());
     cu!(context::cuCtxSetCurrent(contexts[0])).unwrap();
@@ -97,8 +103,13 @@ impl Drop for Session {
 /// Runs a test again in a new process, with these environment variables.
 pub fn rerun(test: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).env_remove(SWITCH).envs(variables.iter().copied());
-    command.output().unwrap()
+    command.args(["--exact", test, "--nocapture"]).env_remove(SWITCH).env_remove(DEVICES);
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+/// Makes calls with handles of destroyed streams and events return errors.
+pub fn count_dead_handles() {
+    cu!(control::fakecuda_set_crashes(false)).unwrap();
 }
 
 pub fn report() -> Value {
@@ -172,6 +183,23 @@ pub fn peek(address: u64, bytes: usize) -> Vec<u8> {
 
 pub fn poke(address: u64, bytes: &[u8]) {
     cu!(control::fakecuda_poke(address, bytes.as_ptr(), bytes.len())).unwrap();
+}
+
+pub const GLOBAL: i32 = 0;
+pub const THREAD_LOCAL: i32 = 1;
+pub const RELAXED: i32 = 2;
+pub const ACTIVE: i32 = 1;
+pub const INVALIDATED: i32 = 2;
+pub const UNSUPPORTED: Code = 900;
+pub const ALREADY_INVALIDATED: Code = 901;
+pub const IMPLICIT: Code = 906;
+
+pub fn begin(stream: u64, mode: i32) {
+    cu!(capture::cuStreamBeginCapture_v2(stream, mode)).unwrap();
+}
+
+pub fn end(stream: u64) -> Answer<u64> {
+    get!(|out| capture::cuStreamEndCapture(stream, out))
 }
 
 pub fn is_capturing(stream: u64) -> i32 {

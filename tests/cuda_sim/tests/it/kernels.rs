@@ -1,5 +1,5 @@
 use crate::harness::*;
-use fakecuda::api::{context, module};
+use fakecuda::api::{capture, context, device, event, memory, module, pointer as pointer_api, stream};
 use fakecuda::entry::In;
 use std::ffi::{CString, c_void};
 
@@ -112,13 +112,60 @@ fn blocks_have_at_most_1024_threads() {
 fn a_kernel_that_goes_wrong_fails_what_comes_after_it() {
     let _session = session();
     let (address, stream) = (allocate(8), make_stream());
-    launch("dlfield_fill_8", 32, stream, &[pointer(&address), pointer(&2u64), pointer(&1u64)]).unwrap();
+    fail_a_kernel(address, stream);
     assert_eq!(count("out_of_bounds"), 1);
     assert_eq!(synchronize(stream), Err(ILLEGAL_ADDRESS));
     assert_eq!(cu!(context::cuCtxSynchronize()), Err(ILLEGAL_ADDRESS));
     cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
     assert_eq!(synchronize(stream), Ok(()));
     assert_eq!(peek(address, 8), [0xCD; 8]);
+}
+
+/// Makes a kernel fail, as one does that writes past its memory.
+fn fail_a_kernel(address: u64, stream: u64) {
+    launch("dlfield_fill_8", 32, stream, &[pointer(&address), pointer(&2u64), pointer(&1u64)]).unwrap();
+}
+
+#[test]
+fn every_call_in_the_context_of_a_failed_kernel_returns_its_error() {
+    let session = session();
+    let (address, stream, event) = (allocate(8), make_stream(), make_event());
+    let (other, unused, module) = (make_event(), make_stream(), load(PTX).unwrap());
+    fail_a_kernel(address, stream);
+    let mut kind = 0u32;
+    let kind = fakecuda::entry::Out::new(&mut kind).cast();
+    let calls = [
+        get!(|out| stream::cuStreamGetCtx(stream, out)).map(drop),
+        get!(|out| stream::cuStreamGetId(NULL, out)).map(drop),
+        get!(|out| capture::cuStreamIsCapturing(stream, out)).map(drop),
+        cu!(stream::cuStreamQuery(unused)),
+        wait(unused, event),
+        cu!(event::cuEventRecord(event, stream)),
+        cu!(event::cuEventQuery(event)),
+        cu!(event::cuEventDestroy_v2(other)),
+        get!(|out| event::cuEventCreate(out, 0)).map(drop),
+        get!(|out| stream::cuStreamCreate(out, 0)).map(drop),
+        get!(|out| memory::cuMemAlloc_v2(out, 8)).map(drop),
+        get!(|out| memory::cuMemAllocAsync(out, 8, stream)).map(drop),
+        fill(address, 1, 8, stream),
+        move_bytes(address, address, 8, stream),
+        cu!(pointer_api::cuPointerGetAttribute(kind, 2, address)),
+        load(PTX).map(drop),
+        function(module, "dlfield_fill_8").map(drop),
+        cu!(context::cuCtxSynchronize()),
+        cu!(stream::cuStreamDestroy_v2(unused)),
+        free(address),
+    ];
+    assert_eq!(calls, [Err(ILLEGAL_ADDRESS); 20]);
+    // What was destroyed and freed is gone, and the other device works.
+    assert_eq!((count("live_streams"), count("live_events"), count("leaks")), (1, 1, 0));
+    session.make_current(1);
+    allocate(8);
+    // The current context is known, and it heals only when it ends.
+    session.make_current(0);
+    assert_eq!(get!(|out| context::cuCtxGetDevice(out)), Ok(0));
+    cu!(device::cuDevicePrimaryCtxReset_v2(0)).unwrap();
+    allocate(8);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The double behaves like a driver, and detects misuse that a driver does not.
 
+mod captures;
 mod contexts;
 mod copies;
 mod crashes;

@@ -1,5 +1,5 @@
 use crate::harness::*;
-use fakecuda::api::{control, copy, event, memory, set};
+use fakecuda::api::{control, copy, event, memory, set, stream};
 
 #[test]
 fn two_reads_do_not_race() {
@@ -59,6 +59,25 @@ fn waiting_for_the_first_stream_orders_and_nothing_else() {
         for part in ["cuMemcpyAsync reading", "cuMemsetD8Async writing"] {
             assert_eq!(messages().contains(part), races > 0, "{name}: {}", messages());
         }
+    }
+}
+
+#[test]
+fn a_destroyed_stream_races_until_the_host_has_waited_for_it() {
+    for waits in [false, true] {
+        let _session = session();
+        let (address, unrelated, last) = (allocate(8), make_stream(), make_stream());
+        for _ in 0..3 {
+            let stream = make_stream();
+            fill(address, 1, 8, stream).unwrap();
+            if waits {
+                synchronize(stream).unwrap();
+            }
+            cu!(stream::cuStreamDestroy_v2(stream)).unwrap();
+            synchronize(unrelated).unwrap();
+        }
+        fill(address, 2, 8, last).unwrap();
+        assert_eq!(count("races") > 0, !waits);
     }
 }
 

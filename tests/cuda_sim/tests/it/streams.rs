@@ -139,6 +139,7 @@ fn a_destroyed_stream_finishes_and_its_handle_comes_back_if_it_is_asked_for() {
     let first = id(one);
     fill(address, 1, 4, one).unwrap();
     cu!(stream::cuStreamDestroy_v2(one)).unwrap();
+    count_dead_handles();
     assert_eq!((synchronize(one), count("live_streams")), (Err(INVALID_HANDLE), 0));
     assert_ne!(make_stream(), one);
     cu!(fakecuda::api::control::fakecuda_set_reused_streams(true)).unwrap();
@@ -150,6 +151,26 @@ fn a_destroyed_stream_finishes_and_its_handle_comes_back_if_it_is_asked_for() {
     assert_eq!(peek(address, 8), [0xCD, 0xCD, 0xCD, 0xCD, 2, 2, 2, 2]);
     cu!(context::cuCtxSynchronize()).unwrap();
     assert_eq!(peek(address, 4), [1; 4]);
+}
+
+#[test]
+fn events_outlive_the_stream_that_they_were_recorded_on() {
+    let _session = session();
+    let (address, to, gone, other) = (allocate(4), allocate(4), make_stream(), make_stream());
+    let (first, second) = (make_event(), make_event());
+    record(first, gone);
+    fill(address, 1, 4, gone).unwrap();
+    record(second, gone);
+    cu!(stream::cuStreamDestroy_v2(gone)).unwrap();
+    wait(other, second).unwrap();
+    move_bytes(to, address, 4, other).unwrap();
+    assert_eq!(count("races"), 0);
+    while cu!(event::cuEventQuery(second)) == Err(NOT_READY) {}
+    assert_eq!(peek(address, 4), [1; 4]);
+    cu!(event::cuEventSynchronize(second)).unwrap();
+    assert!(get!(|out| event::cuEventElapsedTime_v2(out, first, second)).unwrap() > 0.0);
+    synchronize(other).unwrap();
+    assert_eq!(peek(to, 4), [1; 4]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The library as programs load it; each test runs in its own process.
 
-use crate::harness::{SWITCH, rerun};
+use crate::harness::{DEVICES, SWITCH, rerun};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 
+type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
 type Init = unsafe extern "C" fn(u32) -> c_int;
 type Lookup = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_int) -> c_int;
 
@@ -36,6 +37,13 @@ impl Library {
         unsafe { std::mem::transmute::<*mut c_void, Init>(self.symbol("cuInit"))(0) }
     }
 
+    fn device_count(&self) -> c_int {
+        let mut count = 0;
+        // SAFETY: the symbol has this type, and the argument is a variable.
+        unsafe { std::mem::transmute::<*mut c_void, Count>(self.symbol("cuDeviceGetCount"))(&mut count) };
+        count
+    }
+
     fn look_up(&self, name: &str, version: c_int, flags: u64) -> *mut c_void {
         let (name, mut found) = (CString::new(name).unwrap(), std::ptr::null_mut());
         // SAFETY: the symbol has this type, and the arguments are variables of the test.
@@ -62,6 +70,22 @@ fn it_does_not_start_unless_told_to() {
 }
 
 #[test]
+fn there_is_one_device_unless_told_otherwise() {
+    if inside() {
+        let library = Library::load();
+        assert_eq!(library.init(), 0);
+        let expected = std::env::var(DEVICES).map_or(1, |count| count.parse().unwrap());
+        assert_eq!(library.device_count(), expected);
+        return;
+    }
+    for counts in [None, Some((DEVICES, "2")), Some((DEVICES, "1"))] {
+        let variables: Vec<_> = [(INSIDE, "1"), (SWITCH, "1")].into_iter().chain(counts).collect();
+        let output = rerun("symbols::there_is_one_device_unless_told_otherwise", &variables);
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
 fn functions_are_found_by_name_and_version() {
     if inside() {
         let library = Library::load();
@@ -78,6 +102,7 @@ fn functions_are_found_by_name_and_version() {
             ("cuStreamGetCtx", 13000, 0, "cuStreamGetCtx_v2"),
             ("cuStreamBeginCapture", 12000, 0, "cuStreamBeginCapture_v2"),
             ("cuGraphInstantiate", 12000, 0, "cuGraphInstantiateWithFlags"),
+            ("cuStreamGetCaptureInfo", 12000, 0, "cuStreamGetCaptureInfo_v2"),
             ("cuStreamGetCaptureInfo", 13000, 0, "cuStreamGetCaptureInfo_v3"),
         ];
         for (name, version, flags, symbol) in expected {

@@ -1,0 +1,40 @@
+"""Graph captures, and replays with other inputs, in each capture mode.
+
+A driver allows little on a capturing stream; what else is asked of it invalidates the capture, in every mode.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+import capture_programs as program
+from capture_programs import MODES
+from programs import run
+
+PROGRAMS = [
+    program.filled_and_copied,
+    program.transposed,
+    program.allocated,
+    program.dropped,
+    program.exported_and_imported,
+    program.refused,
+    program.legacy_stream_is_current,
+]
+FIRST_USES = ["zeros", "empty within a block", "from_pointer", "memory_info"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("made", PROGRAMS, ids=lambda made: made.__name__)
+def test_capture(made: Callable[[str], None], mode: str) -> None:
+    run(made, mode)
+
+
+@pytest.mark.parametrize("kind", ["handle", "object"])
+def test_the_captured_stream_goes_before_the_replay(kind: str) -> None:
+    run(program.stream_goes_before_the_replay, kind)
+
+
+@pytest.mark.parametrize("name", FIRST_USES)
+@pytest.mark.parametrize("mode", MODES)
+def test_first_use_of_a_device(mode: str, name: str) -> None:
+    run(program.first_use, mode, name, warm=False)
