@@ -89,11 +89,11 @@ class Driver:
             self.pop()
 
     @contextmanager
-    def stream(self, device: int = 0) -> Iterator[int]:
-        """A non-blocking stream."""
+    def stream(self, device: int = 0, *, blocking: bool = False) -> Iterator[int]:
+        """A stream; the legacy default stream waits for those that are blocking."""
         stream = c_void_p()
         with self.on(device):
-            self.call("cuStreamCreate", byref(stream), NON_BLOCKING)
+            self.call("cuStreamCreate", byref(stream), 0 if blocking else NON_BLOCKING)
         assert stream.value is not None
         try:
             yield stream.value

@@ -60,8 +60,8 @@ def driver() -> Driver:
 class OwnStream:
     """A stream object, as those of cuda.core: closing it destroys the stream, and the object lives on."""
 
-    def __init__(self) -> None:
-        self._living = driver().stream()
+    def __init__(self, *, blocking: bool = False) -> None:
+        self._living = driver().stream(blocking=blocking)
         self.handle = self._living.__enter__()
 
     def __cuda_stream__(self) -> tuple[int, int]:

@@ -25,8 +25,11 @@ ORDERS += ["field capsule stream", "capsule field stream"]
 
 
 def exported(order: str, finish: bool) -> None:
-    """A consumer takes a field on its stream; capsule, stream and field go in this order."""
-    field, stream = dl.zeros(SIZE, device=GPU), OwnStream()
+    """A consumer takes a field on its stream; capsule, stream and field go in this order.
+
+    It finishes its work before it releases the field, or its stream is a blocking one.
+    """
+    field, stream = dl.zeros(SIZE, device=GPU), OwnStream(blocking=not finish)
     capsule = field.__dlpack__(stream=stream.handle)
     use(field.ptr, 7, stream.handle, finish=finish)
     things: dict[str, list[Any]] = {"capsule": [capsule], "field": [field]}

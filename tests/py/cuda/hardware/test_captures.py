@@ -20,7 +20,7 @@ PROGRAMS = [
     program.refused,
     program.legacy_stream_is_current,
 ]
-FIRST_USES = ["zeros", "empty within a block", "from_pointer", "memory_info"]
+FIRST_USES = ["zeros", "empty", "from_pointer", "memory_info"]
 
 
 @pytest.mark.parametrize("mode", MODES)
