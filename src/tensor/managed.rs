@@ -12,7 +12,7 @@ use super::{Owner, Tensor};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::{StreamUses, current_stream};
+use crate::memory::cuda::{Stream, StreamUses, current_stream};
 use crate::protocol::{ExchangeError, dlpack};
 
 /// As [`Tensor::from_managed`], in place: fills the descriptor and returns the owner. That is the owner in a struct that was
@@ -84,7 +84,9 @@ pub(crate) fn in_order(owner: Owner, device: Device) -> Owner {
     if !device.is_of_cuda() {
         return owner;
     }
-    match StreamUses::of_import(device, current.used(), true) {
+    // A producer that was told no stream orders nothing, but with blocking streams.
+    let is_ordered = current.stream() == Stream::LEGACY;
+    match StreamUses::of_import(device, current.used(), is_ordered) {
         Ok(uses) => owner.freed_after(uses),
         Err(_) => owner,
     }

@@ -45,11 +45,14 @@ def driver() -> Driver:
 
 @pytest.fixture(scope="session", autouse=True)
 def create_per_device_resources() -> None:
-    """Create what dlfield keeps per device."""
+    """Create what dlfield keeps per device, and its copy in the example extension."""
     if DRIVER is None:
         return
+    extension = importlib.import_module("rust_extension") if is_installed("rust_extension") else None
     for device in range(DRIVER.device_count):
         dl.cuda.init(device)
+        if extension is not None:
+            extension.kinds.Shared(f"cuda:{device}")
 
 
 @pytest.fixture(autouse=True, params=[pytest.param("no context", marks=pytest.mark.exhaustive), "another context"])

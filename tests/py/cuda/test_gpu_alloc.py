@@ -39,13 +39,13 @@ def test_contents(driver: Driver, name: str, device: str) -> None:
 @pytest.mark.parametrize("name", ["zeros", "ones", "full"])
 def test_contents_in_the_order_of_the_stream(driver: Driver, name: str) -> None:
     with driver.stream() as stream:
-        field = MAKERS[name]((64,), device="cuda:0", stream=stream)
-        held = np.frombuffer(driver.read(field.ptr, 512, stream), "f8")
-        assert (held == VALUES[name]).all()
-        driver.fill(field.ptr, 1, 512, stream)
-        # Freed in the order of that stream, whatever the current one is.
-        del field
         with dl.cuda.stream(stream):
+            field = MAKERS[name]((64,), device="cuda:0")
+            held = np.frombuffer(driver.read(field.ptr, 512, stream), "f8")
+            assert (held == VALUES[name]).all()
+            driver.fill(field.ptr, 1, 512, stream)
+            # Freed after the work of that stream.
+            del field
             again = MAKERS[name]((64,), device="cuda:0")
         held = np.frombuffer(driver.read(again.ptr, 512, stream), "f8")
         assert (held == VALUES[name]).all()

@@ -49,7 +49,7 @@ def test_device(device: str) -> None:
 
 
 def test_the_consumers_work_comes_after_ours(driver: Driver) -> None:
-    """The memory is freed after the consumer's work."""
+    """A consumer finishes its work before it releases the memory."""
     with driver.stream() as ours, driver.stream() as theirs:
         for number, passed in ((theirs, theirs), (theirs, dl.cuda.Stream(theirs)), (LEGACY, None), (LEGACY, 1), (2, 2)):
             with dl.cuda.stream(ours):
@@ -58,6 +58,7 @@ def test_the_consumers_work_comes_after_ours(driver: Driver) -> None:
             driver.fill(field.ptr, 7, NBYTES, number)
             assert driver.read(field.ptr, NBYTES, number) == b"\7" * NBYTES
             driver.fill(field.ptr, 8, NBYTES, number)
+            driver.synchronize(number)
             del field, capsule
 
 
@@ -66,8 +67,9 @@ def test_the_consumers_work_comes_after_that_of_all_recorded_streams(driver: Dri
     with driver.stream() as ours, driver.stream() as other, driver.stream() as theirs:
         with dl.cuda.stream(ours):
             field = dl.ones(64, device="cuda:0")
-        exported(field, stream=other)
-        driver.fill(field.ptr, 6, NBYTES, other)
+        with dl.cuda.stream(other):
+            exported(field, stream=other)
+            driver.fill(field.ptr, 6, NBYTES, other)
         if name == "dlpack":
             exported(field, stream=theirs)
         with dl.cuda.stream(theirs):
@@ -79,6 +81,7 @@ def test_the_consumers_work_comes_after_that_of_all_recorded_streams(driver: Dri
                 assert borrow(field).data == field.ptr
         driver.fill(field.ptr, 7, NBYTES, theirs)
         assert driver.read(field.ptr, NBYTES, theirs) == b"\7" * NBYTES
+        driver.synchronize(theirs)
         del field
 
 
@@ -111,7 +114,7 @@ def test_stream_minus_1_orders_nothing(driver: Driver) -> None:
 @pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
 def test_pinned_and_managed_memory(driver: Driver, device: str) -> None:
     """An export without a stream waits for the device, because the consumer may be the host."""
-    with driver.stream() as ours, driver.stream() as theirs:
+    with driver.stream() as ours, driver.stream(blocking=True) as theirs:
         with dl.cuda.stream(ours):
             field = dl.zeros(64, device=device)
             # This consumer passes its stream, and works there.

@@ -227,7 +227,12 @@ impl Drop for CudaMemory {
                     let ordered = stream.and_then(|stream| order((self.device, stream), &self.used).map(|()| stream));
                     // Memory that may be in use is left allocated.
                     let Ok(stream) = ordered else { return };
-                    sys::cuMemFreeAsync(self.base as u64, raw(stream))
+                    if sys::cuMemFreeAsync(self.base as u64, raw(stream)) == CUresult::CUDA_SUCCESS
+                        || sys::cuStreamSynchronize(raw(stream)) != CUresult::CUDA_SUCCESS
+                    {
+                        return;
+                    }
+                    sys::cuMemFree_v2(self.base as u64)
                 }
                 BlockKind::Plain | BlockKind::Managed => sys::cuMemFree_v2(self.base as u64),
             };

@@ -76,26 +76,27 @@ impl StreamUses {
         Ok(StreamUses::new(first.clone(), freed_by))
     }
 
-    /// Records a stream that is about to use the memory. Its work is ordered once after the earlier work of the first stream, and
-    /// of those that were given back; what else streams do at the same time is up to the code that launches it.
+    /// Records a stream that is about to use the memory. Its work is ordered after that of the streams that were given back, and
+    /// when it is recorded first, after that of the first stream. What streams do at the same time is up to the code that
+    /// launches it.
     ///
     /// # Errors
     /// [`DeviceError::Capturing`] if a graph capture forbids that order, [`DeviceError::Driver`].
     pub(crate) fn record(&self, used: &UsedStream) -> Result<()> {
-        if self.first.is_same(used) {
-            return Ok(());
-        }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if others.iter().any(|other| other.is_same(used)) {
-            return Ok(());
-        }
-        // Under the lock: no other thread may see the stream as ordered before it is.
         let later = (used.device(), used.stream());
-        let earlier = others.iter().filter(|other| !other.is_lent());
-        earlier.chain([&self.first]).try_for_each(|earlier| order(later, earlier))?;
-        // The work of this stream is done after theirs.
+        let is_first = self.first.is_same(used);
+        // Locked until the end: no other thread may see the stream as ordered before it is.
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.iter().filter(|other| !other.is_lent()).try_for_each(|other| order(later, other))?;
+        let is_known = is_first || others.iter().any(|other| other.is_same(used));
+        if !is_known {
+            order(later, &self.first)?;
+        }
+        // The work of this stream is done after that of those.
         others.retain(|other| other.is_lent());
-        others.push(used.clone());
+        if !is_known {
+            others.push(used.clone());
+        }
         Ok(())
     }
 
@@ -146,6 +147,9 @@ impl StreamUses {
     /// [`DeviceError::Capturing`] while one of them is captured into a graph, [`DeviceError::Driver`]: the memory must not be
     /// freed yet.
     pub(crate) fn wait_before_free(&self) -> Result<(), DeviceError> {
+        if self.first.is_captured()? {
+            return Err(self.first.captured());
+        }
         let device = self.first.device();
         let is_legacy = matches!(self.first, UsedStream::Legacy(_));
         let freed_in = match self.freed_by {
@@ -161,10 +165,7 @@ impl StreamUses {
             error_if_capturing(device, freed_in)?;
             return self.others().iter().try_for_each(|used| order((device, freed_in), used));
         }
-        // Who frees the memory waits for the first stream, unless that is captured.
-        if self.first.is_captured()? {
-            return Err(self.first.captured());
-        }
+        // Who frees the memory waits for the first stream.
         let others = self.others();
         others.iter().chain(self.of_consumers().iter()).try_for_each(|used| order((device, freed_in), used))
     }
