@@ -4,7 +4,7 @@
 //! unless the clock of the later one covers the earlier one. All host threads are one actor: the driver does not see what
 //! orders them (locks, joins).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub type Actor = u64;
 
@@ -28,6 +28,11 @@ impl Clock {
 
     pub fn covers(&self, actor: Actor, number: u64) -> bool {
         self.0.get(&actor).is_some_and(|&known| known >= number)
+    }
+
+    /// Drops all actors but these.
+    pub fn retain(&mut self, actors: &BTreeSet<Actor>) {
+        self.0.retain(|actor, _| actors.contains(actor));
     }
 }
 
@@ -163,6 +168,15 @@ impl History {
         });
         self.0.push(Access { touch: touch.clone(), actor: moment.actor, number: moment.number, what: what.to_owned() });
         races
+    }
+
+    /// Drops the accesses that the host knows to be complete, with which no later one can race.
+    pub fn drop_complete(&mut self, host: &Clock) {
+        self.0.retain(|access| !host.covers(access.actor, access.number));
+    }
+
+    pub fn actors(&self) -> impl Iterator<Item = Actor> {
+        self.0.iter().map(|access| access.actor)
     }
 
     pub fn clear(&mut self) {

@@ -3,7 +3,7 @@
 //! Device addresses are a range without access, so a host that dereferences one crashes as it would with a GPU. The bytes are
 //! in a twin of that range, at a constant distance. Addresses are never reused.
 
-use crate::clocks::History;
+use crate::clocks::{Actor, Clock, History};
 use crate::codes::{Failure, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
@@ -97,6 +97,18 @@ impl Memory {
     /// Returns the allocations that are not freed, without a look at all that ever were.
     pub fn not_freed(&self) -> impl Iterator<Item = &Allocation> + Clone {
         self.not_freed.iter().filter_map(|base| self.allocations.get(base))
+    }
+
+    /// Drops the accesses that the host knows to be complete, and returns the actors of the others.
+    pub fn drop_complete(&mut self, host: &Clock) -> BTreeSet<Actor> {
+        let mut actors = BTreeSet::new();
+        for base in &self.not_freed {
+            if let Some(found) = self.allocations.get_mut(base) {
+                found.history.drop_complete(host);
+                actors.extend(found.history.actors());
+            }
+        }
+        actors
     }
 
     pub fn device_of(&self, address: u64) -> Option<usize> {

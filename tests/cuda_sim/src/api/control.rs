@@ -43,6 +43,7 @@ control! { driver:
         for device in &mut driver.devices {
             device.fault = None;
         }
+        driver.forget_streams();
     }
 
     /// Makes the allocation after the next `after` ones fail; -1 makes none fail.

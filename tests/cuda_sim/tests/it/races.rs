@@ -1,5 +1,5 @@
 use crate::harness::*;
-use fakecuda::api::{control, copy, event, memory, set};
+use fakecuda::api::{control, copy, event, memory, set, stream};
 
 #[test]
 fn two_reads_do_not_race() {
@@ -114,4 +114,21 @@ fn memory_of_a_pool_is_not_waited_for_when_it_is_freed() {
     fill(address, 1, 8, stream).unwrap();
     free(address).unwrap();
     assert!(count("races") > 0);
+}
+
+#[test]
+fn a_reset_forgets_complete_accesses_only() {
+    let _session = session();
+    let (one, two, address) = (make_stream(), make_stream(), allocate(8));
+    fill(address, 1, 8, one).unwrap();
+    cu!(control::fakecuda_reset()).unwrap();
+    fill(address, 2, 8, two).unwrap();
+    assert_eq!(count("races"), 1);
+    for stream in [one, two] {
+        cu!(stream::cuStreamSynchronize(stream)).unwrap();
+        cu!(stream::cuStreamDestroy_v2(stream)).unwrap();
+    }
+    cu!(control::fakecuda_reset()).unwrap();
+    fill(address, 3, 8, make_stream()).unwrap();
+    assert_eq!(count("races"), 0);
 }
