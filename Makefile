@@ -29,6 +29,8 @@ parallel = +@$(MAKE) --jobs=2 --output-sync=target --no-print-directory
 # One target folder, so that code shared by the module and the example is compiled once; the interpreter that PyO3 builds against.
 export CARGO_TARGET_DIR := $(CURDIR)/target
 export PYO3_PYTHON := $(BIN)/python
+# Without the bytecode of earlier runs, each process that imports PyTorch compiles it again, which takes three times as long.
+unexport PYTHONDONTWRITEBYTECODE
 
 ifneq ($(filter-out torch,$(WITH)),)
 $(error WITH=$(WITH): the only extra of the demo is torch)

@@ -15,58 +15,58 @@ use dlfield::native::{args, dtype, fastcall};
 type Element = SmallVec<[u8; 16]>;
 
 /// The bytes of one element with `value`, cast as by `numpy.full`.
-pub(super) fn element(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
-    match converted(value, wanted) {
+pub(super) fn element(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
+    match converted(value, dtype) {
         Some(element) => Ok(element),
         // Attached: a conversion that failed has left an error, and NumPy may run any code.
-        None => fastcall::attached(|| by_numpy(value, wanted)),
+        None => fastcall::attached(|| by_numpy(value, dtype)),
     }
 }
 
 /// The bytes of a one.
-pub(super) fn one(py: Python<'_>, wanted: DType) -> PyResult<Element> {
-    of_int(1, wanted).map_or_else(|| by_numpy(PyInt::new(py, 1).as_any(), wanted), Ok)
+pub(super) fn one(py: Python<'_>, dtype: DType) -> PyResult<Element> {
+    of_int(1, dtype).map_or_else(|| by_numpy(PyInt::new(py, 1).as_any(), dtype), Ok)
 }
 
 /// Converts one of Python's own numbers to an element of NumPy's own types, if neither rounding nor an error of NumPy can
 /// depend on NumPy's version or on `numpy.errstate`; `None` otherwise.
-fn converted(value: &Bound<'_, PyAny>, wanted: DType) -> Option<Element> {
+fn converted(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Element> {
     // A subclass may convert itself to another number.
     if let Ok(number) = value.cast_exact::<PyFloat>() {
-        of_float(number.value(), wanted)
+        of_float(number.value(), dtype)
     } else if let Ok(number) = value.cast_exact::<PyInt>() {
-        of_int(number.extract().ok()?, wanted)
+        of_int(number.extract().ok()?, dtype)
     } else if let Ok(flag) = value.cast_exact::<PyBool>() {
-        of_int(i64::from(flag.is_true()), wanted)
+        of_int(i64::from(flag.is_true()), dtype)
     } else if let Ok(number) = value.cast_exact::<PyComplex>() {
-        of_complex(number.real(), number.imag(), wanted)
+        of_complex(number.real(), number.imag(), dtype)
     } else {
         None
     }
 }
 
-fn of_float(number: f64, wanted: DType) -> Option<Element> {
-    match wanted {
+fn of_float(number: f64, dtype: DType) -> Option<Element> {
+    match dtype {
         DType::F64 => Some(bytes(number.to_ne_bytes())),
         DType::F32 => Some(bytes(narrowed(number)?.to_ne_bytes())),
-        DType::C64 | DType::C128 => of_complex(number, 0.0, wanted),
+        DType::C64 | DType::C128 => of_complex(number, 0.0, dtype),
         // Of NumPy's casts to integers and bool, some are errors or warn.
         _ => None,
     }
 }
 
-fn of_complex(real: f64, imaginary: f64, wanted: DType) -> Option<Element> {
-    match wanted {
+fn of_complex(real: f64, imaginary: f64, dtype: DType) -> Option<Element> {
+    match dtype {
         DType::C128 => Some(pair(real.to_ne_bytes(), imaginary.to_ne_bytes())),
         DType::C64 => Some(pair(narrowed(real)?.to_ne_bytes(), narrowed(imaginary)?.to_ne_bytes())),
         _ => None,
     }
 }
 
-fn of_int(number: i64, wanted: DType) -> Option<Element> {
+fn of_int(number: i64, dtype: DType) -> Option<Element> {
     /// Integers up to here are numbers of 24 bits, which `float32` has.
     const EXACT: u64 = 1 << 24;
-    Some(match wanted {
+    Some(match dtype {
         DType::I8 => bytes(i8::try_from(number).ok()?.to_ne_bytes()),
         DType::I16 => bytes(i16::try_from(number).ok()?.to_ne_bytes()),
         DType::I32 => bytes(i32::try_from(number).ok()?.to_ne_bytes()),
@@ -77,7 +77,7 @@ fn of_int(number: i64, wanted: DType) -> Option<Element> {
         DType::U64 => bytes(u64::try_from(number).ok()?.to_ne_bytes()),
         DType::BOOL if number == 0 || number == 1 => bytes(u8::try_from(number).ok()?.to_ne_bytes()),
         DType::F32 | DType::F64 | DType::C64 | DType::C128 if number.unsigned_abs() <= EXACT => {
-            of_float(f64::from(i32::try_from(number).ok()?), wanted)?
+            of_float(f64::from(i32::try_from(number).ok()?), dtype)?
         }
         _ => return None,
     })
@@ -87,7 +87,7 @@ fn of_int(number: i64, wanted: DType) -> Option<Element> {
 /// not a number.
 fn narrowed(number: f64) -> Option<f32> {
     let in_range = (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&number.abs());
-    #[allow(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+    #[allow(clippy::cast_possible_truncation, reason = "rounding is intended")]
     (in_range || number == 0.0 || number.is_infinite()).then_some(number as f32)
 }
 
@@ -102,15 +102,15 @@ fn pair<const N: usize>(first: [u8; N], second: [u8; N]) -> Element {
 }
 
 /// The bytes of one element with `value`, cast by `numpy.full` itself.
-fn by_numpy(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
+fn by_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
     let py = value.py();
-    integers::check_one(value, wanted, "fill_value")?;
+    integers::check_one(value, dtype, "fill_value")?;
     // NumPy reads no memory of a device.
     let on_host = value.cast::<PyTensor>().ok().map(numbers::on_host).transpose()?;
-    let scalar = (PyTuple::empty(py), on_host.as_ref().unwrap_or(value), dtype::to_numpy(py, wanted)?);
+    let scalar = (PyTuple::empty(py), on_host.as_ref().unwrap_or(value), dtype::to_numpy(py, dtype)?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
         if error.is_instance_of::<PyTypeError>(py) {
-            let what = format!("fill_value: {} is not a {}", args::shown(value), wanted);
+            let what = format!("fill_value: {} is not a {}", args::shown(value), dtype);
             return dtype::wrapped(py, error, &what);
         }
         let is_value_error = error.get_type(py).is(py.get_type::<PyValueError>());

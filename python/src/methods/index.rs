@@ -201,14 +201,14 @@ fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Ten
 /// converted on the host, by NumPy if this crate has no cast.
 fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<Tensor> {
     let py = value.py();
-    let wanted = like.descriptor().dtype();
+    let dtype = like.descriptor().dtype();
     let Some(array) = array else { return staged(like, value) };
-    if array.descriptor().dtype() == wanted {
+    if array.descriptor().dtype() == dtype {
         return Ok(array.clone());
     }
     // The host converts elements.
     let host = sync::to(py, array, Device::CPU, None)?;
-    if !can_cast(array.descriptor().dtype(), wanted) {
+    if !can_cast(array.descriptor().dtype(), dtype) {
         return staged(like, export::numpy::view(py, &host)?.as_any());
     }
     Ok(host)
@@ -217,13 +217,13 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
 /// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
 fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = value.py();
-    let wanted = like.descriptor().dtype();
-    integers::check_one(value, wanted, "value")?;
-    let array = integers::array_of(value, wanted, "value")?;
+    let dtype = like.descriptor().dtype();
+    integers::check_one(value, dtype, "value")?;
+    let array = integers::array_of(value, dtype, "value")?;
     let value = array.as_ref().unwrap_or(value);
     // NumPy casts Python's numbers by their value: the array that it makes of one is only asked for its shape.
     let shape = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "shape"), (value,))?;
-    let staged = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
+    let staged = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, dtype))?;
     export::numpy::assign(&export::numpy::view(py, &staged)?, value, "value")?;
     Ok(staged)
 }

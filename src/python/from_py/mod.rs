@@ -5,6 +5,7 @@
 mod borrows;
 #[cfg(feature = "fields")]
 mod copied;
+mod entry;
 mod kinds;
 mod ledger;
 mod open;

@@ -26,7 +26,8 @@ use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::numpy_api;
-use crate::python::from_py::ledger::{self, BorrowAccess, with_ledger};
+use crate::python::from_py::entry::BorrowAccess;
+use crate::python::from_py::ledger::{self, with_ledger};
 use crate::python::from_py::shared_list::{BORROWS, Geometry, Listed, Table};
 use crate::python::from_py::threads;
 

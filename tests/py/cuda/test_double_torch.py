@@ -1,6 +1,7 @@
 """PyTorch on the test double of the CUDA runtime: what the tests of PyTorch rely on."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +16,40 @@ RAMP = list(map(float, range(SIZE)))
 
 def ramp(torch: Any, device: str = "cuda") -> Any:
     return torch.arange(float(SIZE)).to(device)
+
+
+def test_devices(driver: Driver, torch: Any) -> None:
+    assert torch.cuda.device_count() == driver.device_count == 2
+    for device in range(2):
+        found = torch.cuda.get_device_properties(device)
+        assert (found.name, found.major, found.minor) == (f"dlfield fake GPU {device}", 9, 0)
+        assert (found.multi_processor_count, found.warp_size, found.pci_bus_id) == (132, 32, device + 1)
+        assert found.total_memory == driver.memory_info(device)[1] == torch.cuda.mem_get_info(device)[1]
+        assert str(found.uuid).endswith(f"{device:02x}")
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.empty(3, device="cuda:2")
+
+
+def test_copies_there_and_back(torch: Any) -> None:
+    for device in ("cuda:0", "cuda:1"):
+        tensor = ramp(torch, device)
+        assert (str(tensor.device), tensor.cpu().tolist()) == (device, RAMP)
+        for copied in (tensor.clone(), tensor.to("cuda:0"), tensor.to("cuda:1")):
+            assert copied.cpu().tolist() == RAMP
+    assert torch.cuda.current_device() == 0
+
+
+def test_threads_without_a_context(torch: Any) -> None:
+    """The runtime makes the context of the thread's device current."""
+
+    def work() -> tuple[Any, str]:
+        found = ramp(torch).cpu().tolist()
+        torch.cuda.set_device(1)
+        return found, str(torch.empty(1, device="cuda").device)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() == (RAMP, "cuda:1")
+    assert torch.cuda.current_device() == 0
 
 
 def test_streams_and_events(torch: Any) -> None:
@@ -42,7 +77,11 @@ def test_streams_and_events(torch: Any) -> None:
 
 
 def test_the_allocator_waits_for_recorded_streams(torch: Any) -> None:
-    """PyTorch's allocator reuses a block only after each recorded stream has done its work."""
+    """PyTorch's allocator reuses a block at once, but only after each recorded stream has done its work."""
+    tensor = torch.empty(SIZE, device="cuda")
+    address = tensor.data_ptr()
+    del tensor
+    assert torch.empty(SIZE, device="cuda").data_ptr() == address
     source, zeros, other = ramp(torch), torch.zeros(SIZE).to("cuda"), torch.cuda.Stream()
     target = torch.empty(SIZE, device="cuda")
     torch.cuda.synchronize()

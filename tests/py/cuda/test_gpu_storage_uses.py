@@ -335,6 +335,16 @@ class Storages(RuleBasedStateMachine):
         assert (on_host(field.copy()) == values).all()
         return whole(field, values, HOST if side == "host" else DEVICE)
 
+    @rule(view=views, number=NUMBERS, states=st.tuples(STATES, STATES), in_place=st.booleans())
+    def add_into_a_view(self, view: View, number: int, states: tuple[int, int], in_place: bool) -> None:
+        first, second = (operand(view, number, state) for state in states)
+        first = view if in_place else first
+        with counted(view, first, second):
+            assert np.add(first.field, second.field, out=view.field) is view.field
+            side = computed(first, second)
+            view.model.written(side, whole=view.values.size == view.model.values.size)
+        view.values[...] = first.values + number
+
 
 @pytest.mark.hypothesis
 def test_any_order_of_uses() -> None:

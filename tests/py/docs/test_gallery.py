@@ -35,8 +35,8 @@ def messages() -> dict[str, str]:
 
 @pytest.mark.parametrize("mistake", GALLERY, ids=title)
 def test_the_mistake_gets_its_message(mistake: Mistake, messages: dict[str, str]) -> None:
-    for module in mistake.modules():
-        pytest.importorskip(module)
+    if mistake.code not in messages:
+        pytest.skip(f"not all of these are installed: {', '.join(mistake.modules())}")
     if "cannot be used: " in mistake.message and dl.cuda.is_available():
         pytest.skip("this machine has a GPU")
     if "needs cupy" in mistake.message and importlib.util.find_spec("cupy"):

@@ -1,11 +1,13 @@
 """The points of a call: each field's origin, the largest common domain, and sizes by name."""
 
 import re
+import sys
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dlfield as dl
@@ -65,14 +67,42 @@ def counted_domain(fields: list[Ghosts]) -> tuple[int, ...]:
     return tuple(domain)
 
 
-@given(st.lists(ghosts(), max_size=4))
-def test_the_domain_is_common_to_all_fields(fields: list[Ghosts]) -> None:
+def bound_domain(fields: list[Ghosts]) -> tuple[int, ...]:
     sig = signature({f"f{n}": dl.FieldSpec("float64", sorted(field.dims)) for n, field in enumerate(fields)})
     arrays = {
         f"f{n}": dl.zeros(field.shape, dims=field.dims, halo=field.halo, origin=field.origin)
         for n, field in enumerate(fields)
     }
-    assert sig.bind(**arrays).domain == counted_domain(fields)
+    return sig.bind(**arrays).domain
+
+
+@given(st.lists(ghosts(), max_size=4))
+def test_the_domain_is_common_to_all_fields(fields: list[Ghosts]) -> None:
+    assert bound_domain(fields) == counted_domain(fields)
+
+
+@given(st.lists(ghosts(), max_size=4))
+def test_the_domain_is_that_of_gt4py(fields: list[Ghosts]) -> None:
+    """For a stencil that reads as far above each point as the upper halo of the field reaches."""
+    definitions = pytest.importorskip("gt4py.cartesian.definitions")
+    stencil_object = pytest.importorskip("gt4py.cartesian.stencil_object").StencilObject
+    arrays, infos, origins = {}, {}, {}
+    for name, field in enumerate(fields):
+        axes = {dim: field.dims.index(dim) for dim in "IJK" if dim in field.dims}
+        shape = [field.shape[axis] for axis in axes.values()]
+        upper = {dim: field.halo[axis][1] for dim, axis in axes.items()}
+        arrays[name] = SimpleNamespace(array=np.empty(shape))
+        origins[name] = tuple(field.origin[axis] for axis in axes.values())
+        infos[name] = SimpleNamespace(
+            access=definitions.AccessKind.READ,
+            domain_mask=tuple(dim in axes for dim in "IJK"),
+            domain_ndim=len(axes),
+            boundary=definitions.Boundary(tuple((0, upper.get(dim, 0)) for dim in "IJK")),
+        )
+        # GT4Py has no negative sizes.
+        assume(all(np.subtract(shape, origins[name]) >= list(upper.values())))
+    found = stencil_object._get_max_domain(arrays, SimpleNamespace(ndim=3), infos, origins, squeeze=False)
+    assert bound_domain(fields) == tuple(extent for extent in found if extent != sys.maxsize)
 
 
 def test_the_domain_has_users_labels_last_and_no_data_dimensions() -> None:
