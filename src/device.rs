@@ -120,8 +120,8 @@ pub enum DeviceError {
     },
     /// A number that is not a stream.
     #[error(
-        "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of live \
-         streams"
+        "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of streams \
+         that exist"
     )]
     Stream {
         /// The number given.

@@ -15,9 +15,8 @@ impl Tensor {
     /// DLPack requires this of a producer that is given the consumer's stream; call it before [`Tensor::to_versioned`] then.
     ///
     /// # Errors
-    /// [`DeviceError::Driver`](crate::DeviceError::Driver), for example for a destroyed stream,
-    /// [`DeviceError::Capturing`](crate::DeviceError::Capturing) if graph capture forbids the order, for example after the work
-    /// of a destroyed stream.
+    /// [`DeviceError::Driver`](crate::DeviceError::Driver), [`DeviceError::Capturing`](crate::DeviceError::Capturing) if graph
+    /// capture forbids the order.
     ///
     /// # Example
     /// ```

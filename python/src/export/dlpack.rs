@@ -48,7 +48,8 @@ Return a DLPack capsule on the same memory, or with copy=True on a copy.
 read-only memory.
 
 `stream` is the stream that the consumer will use. On a CUDA device it waits, by events, for the work in the current
-stream of this thread and in all streams that are recorded for the memory; for those that were destroyed the host waits.
+stream of this thread and in all streams that are recorded for the memory. The consumer's own work has to be done when
+it releases the memory; that of PyTorch and CuPy is waited for.
 None and 1 are the legacy default stream, 2 the per-thread default, other numbers handles; -1 leaves the order to the
 consumer; 0 is rejected. For pinned and managed memory, None means that the host uses it next, so this waits until the
 device has finished its work. On the host it must be None.

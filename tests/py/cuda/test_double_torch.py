@@ -18,6 +18,7 @@ def ramp(torch: Any, device: str = "cuda") -> Any:
     return torch.arange(float(SIZE)).to(device)
 
 
+@pytest.mark.two_devices
 def test_devices(driver: Driver, torch: Any) -> None:
     assert torch.cuda.device_count() == driver.device_count == 2
     for device in range(2):
@@ -30,6 +31,7 @@ def test_devices(driver: Driver, torch: Any) -> None:
         torch.empty(3, device="cuda:2")
 
 
+@pytest.mark.two_devices
 def test_copies_there_and_back(torch: Any) -> None:
     for device in ("cuda:0", "cuda:1"):
         tensor = ramp(torch, device)
@@ -39,6 +41,7 @@ def test_copies_there_and_back(torch: Any) -> None:
     assert torch.cuda.current_device() == 0
 
 
+@pytest.mark.two_devices
 def test_threads_without_a_context(torch: Any) -> None:
     """The runtime makes the context of the thread's device current."""
 
