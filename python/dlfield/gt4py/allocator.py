@@ -113,7 +113,8 @@ def allocator(device: Any = "cpu") -> Allocator:
     Parameters
     ----------
     device
-        Where to allocate: "cpu", "gpu", "cuda:N", a `Device` or DLPack's pair of type and id.
+        Where to allocate: "cpu", "gpu", "cuda:N", a `Device`, DLPack's pair of type and id, or the device object of
+        a framework.
 
     Returns
     -------
