@@ -37,13 +37,13 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help help-all demo test check lint docs bench test-host test-rust test-sim test-portable test-cuda exhaustive features \
+.PHONY: help help-all demo test check lint docs bench test-host test-rust test-sim test-portable test-cuda bench-cuda exhaustive features \
   platforms build-time api semver deny fuzz fuzz-short mutants soak asan sanitize miri versions kernels wheels sdist crate \
   .rust .python .exhaustive-rust .exhaustive-python .fuzz-targets
 
 # `##` describes what a person needs, `#:` the rest.
 help:
-	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 12
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
 	@echo "PYTHON=python3.12 names the interpreter of a new .venv. All targets: make help-all"
 
 help-all: help
@@ -85,9 +85,9 @@ test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib #: the CUDA tests on a test
 	$(call double,1,1) $(PYTEST) -m "not exhaustive" tests/py/cuda
 	$(call double,2,1) $(PYTEST) -m "two_devices and not exhaustive" tests/py/cuda
 
-test-cuda: $(VENV)/.gpu $(VENV)/.example-release #: the CUDA tests on a GPU, with CuPy, PyTorch and JAX, and measurements for docs/cuda.md
-	cargo test --features cuda,ndarray --test cuda
-	DLFIELD_REAL_CUDA=1 $(RUN) -m pytest tests/py/cuda
+test-cuda: $(VENV)/.gpu $(VENV)/.example-release ## run the CUDA tests on a GPU, with CuPy, PyTorch and JAX; once built it takes minutes
+	@tools/test_cuda.sh "$(BIN)"
+bench-cuda: $(VENV)/.gpu $(VENV)/.example-release #: measure on a GPU, and write docs/cuda.md
 	$(RUN) benches/py cuda --write
 
 # The module with the twins of src/python/ffi/private.

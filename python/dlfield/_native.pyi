@@ -108,7 +108,16 @@ class _JaxDevice(Protocol):
     @property
     def id(self) -> int: ...
 
-_DeviceLike: TypeAlias = Device | str | tuple[int, int] | _TorchDevice | _JaxDevice
+class _CupyDevice(Protocol):
+    @property
+    def id(self) -> int: ...
+    def use(self) -> None: ...
+
+class _CudaCoreDevice(Protocol):
+    @property
+    def device_id(self) -> int: ...
+
+_DeviceLike: TypeAlias = Device | str | tuple[int, int] | _TorchDevice | _JaxDevice | _CupyDevice | _CudaCoreDevice
 # A stream's number as in the array API standard, or an object with `__cuda_stream__`.
 _StreamLike: TypeAlias = int | Any
 
@@ -144,7 +153,7 @@ class Device:
     """A place of memory: a kind of device and its number.
 
     Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made from
-    either, or from a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
+    either, or from a device of PyTorch, JAX, CuPy, cuda.core or Numba; PyTorch's "cuda" without a number is its current device.
 
     >>> import dlfield as dl
     >>> dl.Device("gpu")
@@ -960,8 +969,8 @@ class Signature:
     Parameters
     ----------
     device
-        The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy. Pinned and
-        managed memory fits the host, which waits for the work on it, and CUDA devices.
+        The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX, CuPy, cuda.core or
+        Numba. Pinned and managed memory fits the host, which waits for the work on it, and CUDA devices.
     on_mismatch
         What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
         layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
@@ -1216,7 +1225,7 @@ def empty(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1253,7 +1262,7 @@ def zeros(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1290,7 +1299,7 @@ def ones(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1330,7 +1339,7 @@ def full(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1371,7 +1380,7 @@ def empty_like(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1412,7 +1421,7 @@ def zeros_like(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1453,7 +1462,7 @@ def ones_like(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1495,7 +1504,7 @@ def full_like(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
@@ -1537,7 +1546,7 @@ def from_array(
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
     `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
     lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 

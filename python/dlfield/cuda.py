@@ -17,13 +17,17 @@ Example
 no CUDA: ...
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from dlfield import _native
-from dlfield._native import Device
+
+if TYPE_CHECKING:
+    from dlfield._native import _DeviceLike
 
 __all__ = [
     "Stream",
@@ -113,7 +117,7 @@ def device_count() -> int:
     return _native._cuda_device_count()
 
 
-def init(device: SupportsIndex | str | Device = 0) -> None:
+def init(device: SupportsIndex | _DeviceLike = 0) -> None:
     """Prepare a device: make what is made once in a process, such as its context.
 
     The first use of a device does that by itself, but cannot during a graph capture.
@@ -121,7 +125,7 @@ def init(device: SupportsIndex | str | Device = 0) -> None:
     Parameters
     ----------
     device
-        Number or name of the device.
+        Number or name of the device, a `Device`, or the device object of a framework.
 
     Raises
     ------
@@ -137,13 +141,14 @@ def init(device: SupportsIndex | str | Device = 0) -> None:
     _native._cuda_init(device)
 
 
-def memory_info(device: SupportsIndex | str | Device = 0) -> tuple[int, int]:
+def memory_info(device: SupportsIndex | _DeviceLike = 0) -> tuple[int, int]:
     """Return the free and the total memory of a device, in bytes.
 
     Parameters
     ----------
     device
-        Number or name of the device.
+        Number or name of the device, a `Device`, or the device object of a framework. "cuda_host" and "cuda_managed"
+        are on all devices, and mean the first.
 
     Raises
     ------
@@ -160,13 +165,13 @@ def memory_info(device: SupportsIndex | str | Device = 0) -> tuple[int, int]:
     return _native._cuda_memory_info(device)
 
 
-def current_stream(device: SupportsIndex | str | Device = 0) -> Stream:
+def current_stream(device: SupportsIndex | _DeviceLike = 0) -> Stream:
     """Return the current stream of the calling thread for a device.
 
     Parameters
     ----------
     device
-        Number or name of the device.
+        Number or name of the device, a `Device`, or the device object of a framework.
 
     Returns
     -------
@@ -184,7 +189,7 @@ def current_stream(device: SupportsIndex | str | Device = 0) -> Stream:
 
 
 @contextmanager
-def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> Iterator[Stream]:
+def stream(stream: Any, device: SupportsIndex | _DeviceLike | None = None) -> Iterator[Stream]:
     """Make a stream the current one of its device in this thread, for the body of a `with` statement.
 
     Parameters
@@ -194,7 +199,7 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
         those of cuda.core, CuPy and PyTorch. The stream must exist while the body runs. After it dlfield does not use
         the stream again: memory that was used in the body is released after the work that the stream had by then.
     device
-        Number or name of the device; None for the device of the stream, which is 0 for the default streams.
+        As for `synchronize`; None for the device of the stream, which is 0 for the default streams.
 
     Yields
     ------
@@ -222,13 +227,13 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
         _native._cuda_pop_stream(number)
 
 
-def synchronize(device: SupportsIndex | str | Device = 0, stream: Any = None) -> None:
+def synchronize(device: SupportsIndex | _DeviceLike = 0, stream: Any = None) -> None:
     """Wait until a stream has finished its work, with the GIL released.
 
     Parameters
     ----------
     device
-        Number or name of the device.
+        Number or name of the device, a `Device`, or the device object of a framework.
     stream
         As for `stream`; None for the current stream.
 

@@ -118,8 +118,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
 def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     """Return a `cupy.ndarray` on the memory of `obj`, or on a copy in device memory.
 
-    CuPy has no read-only arrays, so read-only memory is never shared: it is copied or rejected. This has been tested
-    with a fake of CuPy and not yet on a GPU.
+    CuPy has no read-only arrays, so read-only memory is never shared: it is copied or rejected.
 
     Parameters
     ----------

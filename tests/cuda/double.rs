@@ -37,13 +37,22 @@ pub fn on_cuda() -> Option<OnCuda> {
 
 /// Returns `None` on a machine with fewer than two GPUs too: the test is about two.
 pub fn on_two_gpus() -> Option<OnCuda> {
-    on_cuda().filter(|_| cuda::device_count() > 1)
+    let cuda = on_cuda()?;
+    if cuda::device_count() < 2 {
+        println!("skipped: needs a second GPU");
+        return None;
+    }
+    Some(cuda)
 }
 
 /// As [`tolerating`], for a test that hardware cannot pass.
 pub fn on_double(provoked: &'static [&'static str]) -> Option<(OnCuda, Double)> {
     let cuda = tolerating(provoked)?;
-    Some((cuda, Double::find()?))
+    let double = Double::find();
+    if double.is_none() {
+        println!("skipped: needs the driver double");
+    }
+    Some((cuda, double?))
 }
 
 /// As [`on_cuda`], for a test that provokes misuse that these counters count.

@@ -18,7 +18,11 @@ import dlfield
 from dlfield import frameworks
 from dlfield.gt4py import prepare_build
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if os.environ.get("DLFIELD_REAL_CUDA"):
+    # `make test-cuda`: JAX uses the GPU, and would otherwise reserve most of its memory.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+else:
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 # `make test` and `make check` draw the same examples in every run, `make fuzz` random ones (--hypothesis-profile).
 always = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])

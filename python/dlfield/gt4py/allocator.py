@@ -107,13 +107,13 @@ def allocator(device: Any = "cpu") -> Allocator:
 
     Layout and alignment are those of gt4py.next's own allocators: horizontal dimensions have the smallest strides, then
     vertical, then local ones, the first of each kind first, and rows are aligned to 64 bytes, on a GPU to 128. Unlike
-    in those allocators, empty domains work, and sizes are 64-bit. Fields on a GPU are CuPy arrays. This
-    has been tested with a fake of CuPy and not yet on a GPU.
+    in those allocators, empty domains work, and sizes are 64-bit. Fields on a GPU are CuPy arrays.
 
     Parameters
     ----------
     device
-        Where to allocate: "cpu", "gpu", "cuda:N", a `Device` or DLPack's pair of type and id.
+        Where to allocate: "cpu", "gpu", "cuda:N", a `Device`, DLPack's pair of type and id, or the device object of
+        a framework.
 
     Returns
     -------

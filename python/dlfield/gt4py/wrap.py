@@ -89,8 +89,7 @@ def wrap(
 
     A stencil for a GPU takes fields on device 0 and gets CuPy arrays; their producers' work and temporaries are in
     order with CuPy's current stream. GT4Py runs such stencils in the legacy default stream, so a current stream that is
-    non-blocking has to be synchronized first, as for the plain stencil. This has been tested with fakes of CuPy and of
-    the stencil, and not yet on a GPU.
+    non-blocking has to be synchronized first, as for the plain stencil.
 
     An `IntEnum` for an integer is passed as that integer, as GT4Py 1.2 does with those of `gtscript.enum`.
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypedDict
 
 from dlfield import _native
 from dlfield._native import Device, LayoutError, NotAnArrayError
 from dlfield.storage.kinds import CUDAManagedGPUStorage, GPUStorage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
+
+if TYPE_CHECKING:
+    from dlfield._native import _DeviceLike
 
 __all__ = ["BufferDevices", "Managed", "Parameters", "Unset", "buffer_devices", "is_on_device", "labels_of"]
 
@@ -28,7 +31,7 @@ class Parameters(TypedDict, total=False):
     """Keywords of all functions that make a storage."""
 
     defaults: str | None
-    device: str | Device | tuple[int, int] | None
+    device: _DeviceLike | None
     managed: Managed
     dims: str | Sequence[str | SupportsIndex] | None
     halo: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None

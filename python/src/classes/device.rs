@@ -1,19 +1,20 @@
 //! `dlfield.Device`.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use dlfield::native::device::{DlpackPair, exact_device, of_framework};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
-use dlfield::native::{args, did_you_mean};
+use dlfield::native::{args, did_you_mean, getattr};
 use dlfield::{Device, DeviceError};
 use pyo3::exceptions::PyTypeError;
 
 /// A place of memory: a kind of device and its number.
 ///
 /// Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made from
-/// either, or from a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
+/// either, or from a device of PyTorch, JAX, CuPy, cuda.core or Numba; PyTorch's "cuda" without a number is its current device.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.Device("gpu")
@@ -104,9 +105,24 @@ pub(crate) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Some(pair) = args::if_converted(value.py(), value.extract())? {
         return exact_device(pair);
     }
-    of_framework(value)?.ok_or_else(|| {
-        let what = args::shown(value);
-        let allowed = "a Device, a name such as 'cpu' or 'cuda:0', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
-        new_error::<PyTypeError>(format!("device: {what} is not {allowed}"))
-    })
+    match of_framework(value)? {
+        Some(device) => Ok(device),
+        None => Err(not_a_device(value)?),
+    }
+}
+
+/// The error for an object that is not a device, with the name to write for a number, and for an array.
+#[cold]
+fn not_a_device(value: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let number = if args::is_bool(value) { None } else { args::if_converted(value.py(), value.extract::<u16>())? };
+    let fix = match number {
+        Some(number) => format!("; write 'cuda:{number}'"),
+        None if getattr::on_type(&value.get_type(), intern!(value.py(), "__dlpack_device__")).is_some() => {
+            "; pass the array's device: array.device".to_owned()
+        }
+        None => String::new(),
+    };
+    let expected = "a Device, a name such as 'cpu' or 'cuda:0', DLPack's pair of integers, or a device of PyTorch, JAX, \
+                    CuPy, cuda.core or Numba";
+    Ok(new_error::<PyTypeError>(format!("device: expected {expected}, got {}{fix}", args::shown(value))))
 }

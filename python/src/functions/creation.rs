@@ -116,7 +116,7 @@ which are strings, or integers from 0 for data dimensions); `layout` ranks the s
 `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);\n\
 `padding` is \"none\" or \"row\"; `halo` has one width or pair of widths per dimension; `origin` defaults to the\n\
 lower halo; `device` is \"cpu\", \"cuda:N\", \"cuda_host\" (pinned), \"cuda_managed\", or a device object of PyTorch,\n\
-JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;\n\
+JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;\n\
 `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked\n\
 for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n\
 \n\

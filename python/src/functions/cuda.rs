@@ -21,10 +21,8 @@ fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if device.is_of_cuda() {
         return Ok(device);
     }
-    let what = args::shown(value);
-    Err(new_error::<PyTypeError>(format!(
-        "device: {what}; allowed is the number of a CUDA device, or its name 'cuda:N'"
-    )))
+    let expected = "a CUDA device: its number, its name such as 'cuda:0', or a framework's device object";
+    Err(new_error::<PyTypeError>(format!("device: expected {expected}, got {}", args::shown(value))))
 }
 
 #[pyfunction]

@@ -34,8 +34,8 @@ const FEW: usize = 16;
 /// Parameters
 /// ----------
 /// device
-///     The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy. Pinned and
-///     managed memory fits the host, which waits for the work on it, and CUDA devices.
+///     The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX, CuPy, cuda.core or
+///     Numba. Pinned and managed memory fits the host, which waits for the work on it, and CUDA devices.
 /// on_mismatch
 ///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written

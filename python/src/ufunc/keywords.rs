@@ -2,12 +2,12 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::ufunc::Method;
 use dlfield::native::new_error;
-use dlfield::native::{args, unexpected_keyword};
+use dlfield::native::{args, getattr, unexpected_keyword};
 
 /// The keywords of a call.
 const CALL: [&str; 7] = ["out", "where", "dtype", "casting", "order", "subok", "signature"];
@@ -48,6 +48,7 @@ impl<'py> Keywords<'py> {
         for (keyword, value) in given.into_iter().flatten() {
             let keyword = keyword.cast_into::<PyString>()?;
             match (&*keyword.to_cow()?, method) {
+                (_, Method::Reduce) if is_no_value(&value) => {}
                 ("out", _) => keywords.out = parse_out(&value),
                 ("where", _) => keywords.mask = Some(value).filter(|mask| !is_true(mask)),
                 ("dtype", _) if value.is_none() => {}
@@ -93,6 +94,16 @@ fn parse_out<'py>(value: &Bound<'py, PyAny>) -> SmallVec<[Option<Bound<'py, PyAn
 
 fn is_true(value: &Bound<'_, PyAny>) -> bool {
     value.cast_exact::<PyBool>().is_ok_and(|value| value.is_true())
+}
+
+/// Whether a value is NumPy's placeholder `np._NoValue`: its functions pass it on for a keyword that the caller did not give.
+fn is_no_value(value: &Bound<'_, PyAny>) -> bool {
+    if value.is_none() || value.is_exact_instance_of::<PyBool>() || value.is_exact_instance_of::<PyInt>() {
+        return false;
+    }
+    let ty = value.get_type();
+    ty.name().is_ok_and(|name| name == "_NoValueType")
+        && getattr::module_of(&ty).is_some_and(|module| module.starts_with("numpy"))
 }
 
 /// Rejects any `order` but NumPy's default, which leaves the layout to the operands.

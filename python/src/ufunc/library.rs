@@ -4,7 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -71,7 +71,12 @@ impl<'py> ArrayLibrary<'py> {
             }
         }
         if let (Some(device), Some(host)) = (wanted, host) {
-            return Err(different_devices(host, device));
+            let is_array =
+                |array: &Array<'py>| array.own_tensor().is_none() && array.tensor().descriptor().device() == host;
+            return Err(match outputs.given().any(is_array) {
+                true => host_output(host, device),
+                false => different_devices(host, device),
+            });
         }
         let device = wanted.unwrap_or(Device::CUDA_MANAGED);
         match py {
@@ -208,8 +213,7 @@ impl<'py> ArrayLibrary<'py> {
         };
         for keyword in ["initial", "where"] {
             if keywords.contains(keyword)? {
-                let what =
-                    format!("{keyword}: CuPy's reductions lack this keyword; copy the tensor with to_device('cpu')");
+                let what = format!("{keyword}: CuPy's reductions do not have it; copy the field with to_device('cpu')");
                 return Err(new_error::<PyTypeError>(what));
             }
         }
@@ -217,7 +221,7 @@ impl<'py> ArrayLibrary<'py> {
         let reduction = match REDUCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, reduction)) => module.getattr(*reduction)?,
             None => {
-                let what = format!("{name}.reduce: CuPy has no such reduction; copy the tensor with to_device('cpu')");
+                let what = format!("{name}.reduce: CuPy has no such reduction; copy the field with to_device('cpu')");
                 return Err(new_error::<PyTypeError>(what));
             }
         };
@@ -232,9 +236,11 @@ impl<'py> ArrayLibrary<'py> {
         } else if keywords.contains("dtype")? {
             keywords.del_item("dtype")?;
         }
+        let no_copy = [("copy", false)].into_py_dict(py)?;
         cupy::on(module, *device, written, || {
             let array = match &*name {
-                "maximum" | "minimum" => array.call_method1(intern!(py, "astype"), (dtype, "K", false))?,
+                // By keyword: CuPy has other parameters before `copy`, which it rejects.
+                "maximum" | "minimum" => array.call_method(intern!(py, "astype"), (dtype,), Some(&no_copy))?,
                 _ => array.clone(),
             };
             reduction.call((array,), Some(keywords)).map(drop)
@@ -250,13 +256,21 @@ fn is_arranged_as(tensor: &Tensor, space: &LabelledShape) -> bool {
 
 fn different_devices(one: Device, other: Device) -> PyErr {
     ErrorKind::Device.error(format!(
-        "device: tensors on {one} and on {other}; allowed is one device: copy one with to_device('{other}')"
+        "device: expected tensors on one device, got {one} and {other}; copy one with to_device('{other}')"
+    ))
+}
+
+/// The error for an array of another library on the host, such as `array` in `array += field`, for the result on a device.
+#[cold]
+fn host_output(host: Device, device: Device) -> PyErr {
+    ErrorKind::Device.error(format!(
+        "out: expected an array on {device}, where the field is, got one on {host}; copy the field: field.to_device('{host}')"
     ))
 }
 
 /// CuPy's function of this name.
 fn function<'py>(module: &Bound<'py, PyModule>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     module.getattr_opt(name)?.ok_or_else(|| {
-        new_error::<PyTypeError>(format!("{name}: CuPy has no such ufunc; copy the tensors with to_device('cpu')"))
+        new_error::<PyTypeError>(format!("{name}: CuPy has no such ufunc; copy the fields with to_device('cpu')"))
     })
 }

@@ -14,7 +14,7 @@ use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::{ErrorKind, noted};
 use dlfield::native::import::Value;
 use dlfield::native::interrupt::is_interrupt;
-use dlfield::native::{getattr, import, numpy_api};
+use dlfield::native::{args, getattr, import, numpy_api};
 use dlfield::{Device, Dim, Dims, Index, Metadata, Tensor};
 
 /// The inputs of a ufunc.
@@ -118,9 +118,7 @@ fn with_traced_hint(value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = value.py();
     let is_tracer = |class: Bound<'_, PyAny>| {
         let Ok(class) = class.cast::<PyType>() else { return false };
-        let module = getattr::on_type(class, intern!(py, "__module__"));
-        let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-        module.is_some_and(|module| module.to_string_lossy().starts_with("jax."))
+        getattr::module_of(class).is_some_and(|module| module.starts_with("jax."))
             && class.name().is_ok_and(|name| name == "Tracer")
     };
     if is_interrupt(py, &error) || !value.get_type().mro().iter().any(is_tracer) {
@@ -155,7 +153,8 @@ impl<'py> Array<'py> {
 
     /// Derives the labels of an array without any: those of an input of the same shape; those of the result, if it has
     /// as many dimensions, with the same sizes or 1; or I, J, K if the result has no other labels.
-    fn label(&mut self, inputs: &[LabelledShape], result: &LabelledShape) -> PyResult<()> {
+    /// `device` is where the operands with labels are.
+    fn label(&mut self, inputs: &[LabelledShape], result: &LabelledShape, device: Device) -> PyResult<()> {
         let shape = self.tensor().descriptor().shape();
         if shape.is_empty() {
             return self.set_labels(&Dims::standard(0), &[]);
@@ -164,11 +163,11 @@ impl<'py> Array<'py> {
         if let Some(found) = same.next() {
             return match same.find(|other| other.dims() != found.dims()) {
                 None => self.set_labels(found.dims(), &[]),
-                Some(other) => Err(self.unclear(&format!(
-                    "inputs of the same shape have dims ({}) and dims ({})",
-                    found.dims(),
-                    other.dims()
-                ))),
+                Some(other) => {
+                    let why =
+                        format!("inputs of the same shape have dims ({}) and dims ({})", found.dims(), other.dims());
+                    Err(self.unclear(&why, result, device))
+                }
             };
         }
         if fits(shape, result.shape()) {
@@ -179,17 +178,47 @@ impl<'py> Array<'py> {
             let dropped: SmallVec<[usize; 3]> = (0..3).filter(|axis| shape[*axis] == 1).collect();
             return self.set_labels(&Dims::standard(3), &dropped);
         }
-        let labels = format!("the result has dims ({}) and shape {:?}", result.dims(), result.shape());
-        Err(self.unclear(&labels))
+        let why = format!("the result has dims ({}) and shape {}", result.dims(), tuple(result.shape()));
+        Err(self.unclear(&why, result, device))
     }
 
-    fn unclear(&self, what: &str) -> PyErr {
-        let shape = self.tensor().descriptor().shape();
+    /// The error for an array whose labels are unclear; the fix makes a field of it where the other operands are.
+    #[cold]
+    fn unclear(&self, why: &str, result: &LabelledShape, device: Device) -> PyErr {
+        let found = self.tensor().descriptor();
+        let dims = dims_by_size(self.tensor.py(), found.shape(), result).unwrap_or_else(|| "...".to_owned());
+        let fix = if device.is_cuda() && !found.device().is_cuda() {
+            format!("dl.from_array(array, dims={dims}, device='{device}')")
+        } else {
+            format!("dl.from_dlpack(array, dims={dims})")
+        };
         ErrorKind::Dims.error(format!(
-            "dims: an array of shape {shape:?} has no labels, and {what}; allowed without labels are the shape of an input, \
-             that of the result with sizes of 1, or three dimensions I, J, K: label it with dl.from_dlpack(array, dims=...)"
+            "dims: an array of shape {} has no labels, and {why}; expected without labels: the shape of an input, that of \
+             the result with sizes of 1, or three dimensions I, J, K; label it: {fix}",
+            tuple(found.shape())
         ))
     }
+}
+
+/// A shape as Python prints it.
+fn tuple(shape: &[i64]) -> String {
+    let sizes: Vec<String> = shape.iter().map(i64::to_string).collect();
+    if let [one] = &sizes[..] { format!("({one},)") } else { format!("({})", sizes.join(", ")) }
+}
+
+/// The labels of the result for an array of this shape, as Python's argument `dims`; `None` if its sizes fit no labels, or several.
+fn dims_by_size(py: Python<'_>, shape: &[i64], result: &LabelledShape) -> Option<String> {
+    let mut axes = SmallVec::<[usize; 6]>::new();
+    for size in shape {
+        let mut fitting = (0..result.shape().len()).filter(|axis| result.shape()[*axis] == *size);
+        axes.push(fitting.next().filter(|axis| fitting.next().is_none() && !axes.contains(axis))?);
+    }
+    let label = |axis: &usize| match result.dims().iter().nth(*axis)? {
+        Dim::Data(number) => Some(number.to_string()),
+        label => Some(args::shown(PyString::new(py, &label.to_string()).as_any())),
+    };
+    let labels: Vec<String> = axes.iter().map(label).collect::<Option<_>>()?;
+    if let [one] = &labels[..] { Some(format!("({one},)")) } else { Some(format!("({})", labels.join(", "))) }
 }
 
 /// Converts to an array of NumPy's own class.
@@ -253,11 +282,14 @@ impl<'py> Operands<'py> {
             let known = self.named(|array| array.labels != LabelSource::Unknown);
             different_sizes(error, &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>())
         })?;
+        let tensors = self.arrays().filter_map(Array::own_tensor);
+        let device = tensors.map(|tensor| tensor.descriptor().device()).find(|device| device.is_cuda());
+        let device = device.unwrap_or(Device::CPU);
         for operand in self.inputs.iter_mut().chain(&mut self.mask) {
             if let Operand::Array(array) = operand
                 && array.labels == LabelSource::Unknown
             {
-                array.label(&known, &result)?;
+                array.label(&known, &result, device)?;
             }
         }
         Ok(())
@@ -300,9 +332,7 @@ pub(super) fn opts_out(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if rules.is_none() {
         return Ok(true);
     }
-    let module = getattr::on_type(&ty, intern!(py, "__module__"));
-    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-    let of_cupy = module.is_some_and(|module| module.to_string_lossy().split('.').next() == Some("cupy"));
+    let of_cupy = getattr::module_of(&ty).is_some_and(|module| module.split('.').next() == Some("cupy"));
     Ok(!of_cupy && import::inner_of(value)?.is_none())
 }
 

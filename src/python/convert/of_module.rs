@@ -91,7 +91,7 @@ pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<(
     Ok(())
 }
 
-/// Converts a device object of PyTorch, JAX or CuPy; `None` for any other object. Imports none of them.
+/// Converts a device object of PyTorch, JAX, CuPy, cuda.core or Numba; `None` for any other object. Imports none of them.
 pub fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     let py = value.py();
     let text = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
@@ -123,15 +123,16 @@ pub fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
         let kind = if platform == "gpu" { "cuda" } else { &platform };
         return device_named(kind, local.unwrap_or(id)).map(Some);
     }
-    // A `cupy.cuda.Device`. Other libraries use `id` for other things.
-    let module = getattr::on_type(&value.get_type(), intern!(py, "__module__"));
-    let module = module.and_then(|module| module.extract::<String>().ok());
-    if module.is_some_and(|module| module.split('.').next() == Some("cupy"))
-        && let Some(id) = number(intern!(py, "id"))?
-    {
-        return device_named("cuda", id).map(Some);
-    }
-    Ok(None)
+    // The rest name a number alone, which means other things elsewhere: the module tells whose it is.
+    let module = getattr::module_of(&value.get_type()).unwrap_or_default();
+    let id = match module.split('.').next() {
+        // `cupy.cuda.Device`, and the devices in `numba.cuda.gpus`.
+        Some("cupy" | "numba") => number(intern!(py, "id"))?,
+        // `cuda.core.Device`.
+        Some("cuda") => number(intern!(py, "device_id"))?,
+        _ => None,
+    };
+    id.map(|id| device_named("cuda", id)).transpose()
 }
 
 /// The device of a kind and number; there is one host, whatever its number.

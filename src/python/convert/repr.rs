@@ -50,9 +50,7 @@ pub fn of_class(class: &Bound<'_, PyType>) -> String {
     {
         return text;
     }
-    let module = getattr::on_type(class, intern!(class.py(), "__module__"));
-    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-    let module = module.map_or_else(String::new, |module| format!("{}.", module.to_string_lossy()));
+    let module = getattr::module_of(class).map_or_else(String::new, |module| format!("{module}."));
     let name = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned());
     format!("<class '{module}{name}'>")
 }

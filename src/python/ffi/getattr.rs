@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
 pub use crate::python::ffi::optional_attr::getattr_opt;
-pub use crate::python::ffi::type_lookup::on_type;
+pub use crate::python::ffi::type_lookup::{module_of, on_type};
 
 /// A method to call.
 pub enum Method<'a, 'py> {

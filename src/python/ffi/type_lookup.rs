@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "PyO3 has no call for the dictionary of a type")]
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
@@ -9,6 +10,21 @@ use pyo3::types::{PyDict, PyString, PyType};
 pub fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     // A look-up by a string fails only without memory, and then the attribute counts as absent.
     ty.mro().iter().find_map(|base| dictionary(base.cast().ok()?)?.get_item(name).ok().flatten())
+}
+
+/// Returns the module that defines a type, without running foreign code; `None` if the type does not name one.
+///
+/// Types in C name their module in `tp_name` alone, without an entry in the dictionary: so do Cython's classes, such as
+/// `cupy.cuda.Device`.
+pub fn module_of(ty: &Bound<'_, PyType>) -> Option<String> {
+    let name = intern!(ty.py(), "__module__");
+    let module = match on_type(ty, name) {
+        Some(module) => module,
+        // Without a metaclass the interpreter itself splits the C name.
+        None if ty.is_exact_instance_of::<PyType>() => ty.getattr(name).ok()?,
+        None => return None,
+    };
+    Some(module.cast::<PyString>().ok()?.to_string_lossy().into_owned())
 }
 
 /// Returns the dictionary of a type, without those of its bases.

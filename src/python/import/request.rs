@@ -1,8 +1,7 @@
 //! The input of an import: device, access, ownership, copy and stream; and the errors of requests that cannot be met.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 use crate::device::Device;
 use crate::layout::Metadata;
@@ -145,9 +144,7 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
         || object.is_instance_of::<PyComplex>()
         || object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>();
-    let module = getattr::on_type(&object.get_type(), intern!(object.py(), "__module__"));
-    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-    let is_sparse = module.is_some_and(|module| module.to_string_lossy().starts_with("scipy.sparse"));
+    let is_sparse = getattr::module_of(&object.get_type()).is_some_and(|module| module.starts_with("scipy.sparse"));
     let fix = if is_copied {
         "; dl.from_array(...) copies it into a field"
     } else if is_sparse {

@@ -8,7 +8,7 @@ use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
 use pyo3::{ffi, intern};
 
 use crate::python::ffi::deferred;
@@ -311,9 +311,7 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names, Option<NonNull<ffi::PyObjec
 /// Whether an attribute of a type is one that `dlfield.xarray` registered. It only repeats metadata of the object and of the
 /// array inside, which are looked up anyway.
 fn repeats(value: &Bound<'_, PyAny>) -> bool {
-    let module = getattr::on_type(&value.get_type(), intern!(value.py(), "__module__"));
-    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-    module.is_some_and(|module| module.to_string_lossy() == "dlfield.xarray")
+    getattr::module_of(&value.get_type()).is_some_and(|module| module == "dlfield.xarray")
 }
 
 /// Whether instances use the interpreter's own attribute look-up, not code of the type.
@@ -348,10 +346,7 @@ impl Framework {
             tensor_api::find(ty)?;
             return Ok(Framework::Dlfield);
         }
-        // `__module__` may be absent or no string: the type is no framework's then.
-        let module = getattr::on_type(ty, intern!(py, "__module__"));
-        let from_jax = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-        let from_jax = from_jax.is_some_and(|module| module.to_string_lossy().starts_with("jaxlib."));
+        let from_jax = getattr::module_of(ty).is_some_and(|module| module.starts_with("jaxlib."));
         let jax = from_jax && ty.name()? == "ArrayImpl";
         Ok(if jax { Framework::Jax } else { Framework::Other })
     }

@@ -127,7 +127,12 @@ class ndarray:  # noqa: N801, what CuPy calls it
     def get(self) -> Host:
         return to_host(self.place)
 
-    def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> ndarray:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True
+    ) -> ndarray:
+        for name, value in (("casting", casting), ("subok", subok)):
+            if value is not None:
+                raise TypeError(f"{name} is not supported yet")
         if self.dtype == dtype and not copy:
             return self
         # Allocates host memory for its strides, and reads nothing.
@@ -236,21 +241,35 @@ class ufunc:  # noqa: N801, what CuPy calls it
         return found if self.nout > 1 else found[0]
 
 
-def _reduction(function: np.ufunc, *, has_dtype: bool = False) -> Callable[..., ndarray]:
-    def reduction(
-        a: ndarray, axis: Any = None, out: ndarray | None = None, keepdims: bool = False, **dtype: Any
-    ) -> ndarray:
-        assert not dtype or has_dtype, "CuPy's function has no such argument"
-        with reading([_argument(a).place]) as (values,):
-            found = np.asarray(function.reduce(values, axis, keepdims=keepdims, **dtype))
-            return _stored(found, out, "unsafe", [])
+def _reduce(function: np.ufunc, a: ndarray, axis: Any, dtype: Any, out: ndarray | None, keepdims: bool) -> ndarray:
+    if not isinstance(a, ndarray):
+        raise TypeError(f"Argument 'a' has incorrect type (expected cupy.ndarray, got {type(a)})")
+    keywords = {} if dtype is None else {"dtype": dtype}
+    with reading([_argument(a).place]) as (values,):
+        found = np.asarray(function.reduce(values, axis, keepdims=keepdims, **keywords))
+        return _stored(found, out, "unsafe", [])
+
+
+def _reduction(function: np.ufunc) -> Callable[..., ndarray]:
+    def reduction(a: ndarray, axis: Any = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+        return _reduce(function, a, axis, None, out, keepdims)
 
     return reduction
 
 
+def _typed_reduction(function: np.ufunc) -> Callable[..., ndarray]:
+    def reduction(
+        a: ndarray, axis: Any = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+    ) -> ndarray:
+        return _reduce(function, a, axis, dtype, out, keepdims)
+
+    return reduction
+
+
+# CuPy's have no `initial` and no `where`.
 REDUCTIONS = {
-    "sum": _reduction(np.add, has_dtype=True),
-    "prod": _reduction(np.multiply, has_dtype=True),
+    "sum": _typed_reduction(np.add),
+    "prod": _typed_reduction(np.multiply),
     "all": _reduction(np.logical_and),
     "any": _reduction(np.logical_or),
     "max": _reduction(np.maximum),

@@ -84,7 +84,8 @@ def test_more_memory_than_there_is(maker: Callable[..., dl.Tensor], device: str)
     free = dl.cuda.memory_info()[0]
     with pytest.raises(MemoryError, match=f"cannot be allocated on {device}"):
         maker((1 << 46,), "float64", device=device)
-    assert dl.cuda.memory_info()[0] == free
+    # A GPU has other users, and its driver takes memory for managed pages when it likes.
+    assert not IS_FAKE or dl.cuda.memory_info()[0] == free
     assert maker((3,), device=device).shape == (3,)
 
 

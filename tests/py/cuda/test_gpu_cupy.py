@@ -79,12 +79,6 @@ def test_to_cupy_and_to_ndarray_copy_nothing(cupy: Any) -> None:
     assert on_host(field).tolist() == VALUES.tolist()
 
 
-@pytest.mark.two_devices
-def test_devices_of_cupy(cupy: Any) -> None:
-    assert field_on(device=dl.as_cupy(field_on("cuda:0")).device).device == "cuda:0"
-    assert dl.Device(cupy.cuda.Device(1)) == "cuda:1"
-
-
 def test_a_scalar_field(cupy: Any) -> None:
     field = dl.full((), 2.5, device="cuda:0")
     array = field.to_cupy()

@@ -38,6 +38,12 @@ def test_kernels_of_pytorch_in_another_stream(torch: Any) -> None:
     assert float(np.asarray(field.to_device("cpu")).sum()) == 3.0 * (1 << 24)
 
 
+def test_devices_of_jax(jax: Any) -> None:
+    device = jax.local_devices(backend="gpu")[0]
+    assert str(dl.zeros(3, device=device).device) == "cuda:0"
+    assert str(dl.zeros(3, device=jax.numpy.zeros(3).device).device) == "cuda:0"
+
+
 def test_jax(jax: Any) -> None:
     field = field_on()
     assert dl.preflight(field, "jax")

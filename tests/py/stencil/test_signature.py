@@ -167,7 +167,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_bad_input_is_named(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         spec(**keywords)
-    with pytest.raises(TypeError, match=r"device: FieldSpec\(.* is not a Device"):
+    with pytest.raises(TypeError, match=r"device: expected a Device, .*, got FieldSpec\("):
         signature({"device": spec()})
 
 

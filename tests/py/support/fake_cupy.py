@@ -50,6 +50,12 @@ class Device:
         self.id = self.current() if number is None else number
         self._previous: list[int] = []
 
+    def __int__(self) -> int:
+        return self.id
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
     @classmethod
     def current(cls) -> int:
         return getattr(cls._thread, "number", 0)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import dlfield as dl
+from static_types import static_type
 from untyped import np
 
 DEVICES = [
@@ -72,17 +73,43 @@ def test_devices_of_jax(jax: Any) -> None:
         (SimpleNamespace(platform="cpu", id=3, local_hardware_id=-1), "cpu"),
         (SimpleNamespace(type="cuda", index=2), "cuda:2"),
         (type("Device", (), {"__module__": "cupy.cuda.device", "id": 1})(), "cuda:1"),
+        (type("Device", (), {"__module__": "numba.cuda.cudadrv.driver", "id": 1})(), "cuda:1"),
+        (type("Device", (), {"__module__": "cuda.core._device", "device_id": 1})(), "cuda:1"),
     ],
 )
 def test_devices_that_look_like_those_of_frameworks(device: Any, expected: str) -> None:
     assert str(dl.Device(device)) == expected
 
 
-@pytest.mark.parametrize(
-    "device", [SimpleNamespace(id=1), SimpleNamespace(type="cuda"), SimpleNamespace(platform="gpu"), object(), 1, None]
-)
+def test_a_device_of_cupy_is_compiled() -> None:
+    """CuPy's class, and the first of a process, in C: its dictionary has no `__module__`."""
+    compiled = static_type("cupy.cuda.device.Device", "id")
+    assert "__module__" not in vars(compiled)
+    assert str(dl.Device(compiled([3]))) == "cuda:3"
+    with pytest.raises(TypeError, match="expected a Device"):
+        dl.Device(static_type("other.cuda.device.Device", "id")([3]))
+
+
+def test_devices_of_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real class needs no GPU."""
+    monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "1")
+    cupy = pytest.importorskip("cupy")
+    assert str(dl.Device(cupy.cuda.Device(1))) == "cuda:1"
+
+
+NO_DEVICES = [SimpleNamespace(id=1), SimpleNamespace(device_id=1), SimpleNamespace(type="cuda"), object(), True, None]
+
+
+@pytest.mark.parametrize("device", [*NO_DEVICES, SimpleNamespace(platform="gpu")])
 def test_what_is_no_device_is_refused(device: Any) -> None:
-    with pytest.raises(TypeError, match=r"device: .* is not a Device, .* or a device of PyTorch, JAX or CuPy"):
+    expected = r"^device: expected a Device, .*, or a device of PyTorch, JAX, CuPy, cuda.core or Numba, got [^;]+$"
+    with pytest.raises(TypeError, match=expected):
+        dl.Device(device)
+
+
+@pytest.mark.parametrize(("device", "fix"), [(1, "write 'cuda:1'"), (np.zeros(2), "pass .*: array.device")])
+def test_what_to_write_for_a_device(device: Any, fix: str) -> None:
+    with pytest.raises(TypeError, match=f"; {fix}$"):
         dl.Device(device)
 
 
