@@ -1,6 +1,5 @@
 //! Sizes beyond 64 bits are errors, all others are correct, and nothing panics.
 
-use dlfield::cuda::Stream;
 use dlfield::native::{Block, Contents};
 use dlfield::{DType, Device, Error, Layout, LayoutError, MAX_NDIM, Padding, Spec, Tensor};
 use proptest::collection::vec;
@@ -126,12 +125,9 @@ fn a_failed_allocation_is_an_error() {
     for bytes in [TOO_MUCH, 1 << 62, usize::MAX / 2, usize::MAX] {
         for alignment in [1, 64, 4096, 1 << 21, 1 << 62] {
             for contents in [Contents::Zeros, Contents::Undefined] {
-                assert!(matches!(
-                    Block::allocate(Device::CPU, bytes, alignment, contents, Stream::LEGACY),
-                    Err(Error::Memory(_))
-                ));
+                assert!(matches!(Block::allocate(Device::CPU, bytes, alignment, contents), Err(Error::Memory(_))));
             }
         }
     }
-    assert!(matches!(Block::allocate(Device::rocm(0), 8, 64, Contents::Zeros, Stream::LEGACY), Err(Error::Device(_))));
+    assert!(matches!(Block::allocate(Device::rocm(0), 8, 64, Contents::Zeros), Err(Error::Device(_))));
 }

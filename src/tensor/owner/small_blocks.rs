@@ -183,7 +183,6 @@ mod tests {
     use super::*;
     use crate::device::Device;
     use crate::memory::Block;
-    use crate::memory::cuda::Stream;
 
     /// Whether every byte of all lists is counted, and none holds too much.
     fn is_consistent(cache: &SmallBlocks) -> bool {
