@@ -56,7 +56,7 @@ pub(super) fn order(
     let current = current_stream(user).used().clone();
     if user != device {
         // No other code here checks that this device exists.
-        cuda::init(user)?;
+        cuda::is_capturing(user, current.stream())?;
     }
     let owner = request.stream.and_then(stream::owner);
     let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
