@@ -37,7 +37,8 @@ pub(in crate::copy) use self::fill::fill;
 /// device does that by itself, but can't during a graph capture.
 ///
 /// # Errors
-/// [`DeviceError::FirstUse`] during a graph capture, [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+/// [`FirstUse`](crate::DeviceError::FirstUse) during a graph capture, [`NoCuda`](crate::DeviceError::NoCuda),
+/// [`Driver`](crate::DeviceError::Driver).
 ///
 /// # Example
 /// ```
