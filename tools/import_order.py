@@ -36,6 +36,7 @@ LAYERS = {
         "python::py_owner",
         "python::own_classes",
         "python::convert",
+        "python::consumers",
         "python::sync python::copies",
         "python::tensor_api",
         "python::import",

@@ -9,7 +9,6 @@ mod team;
 mod threads;
 
 pub use self::convert::can_cast;
-pub use self::cuda::init;
 pub use self::threads::{ThreadError, num_threads, set_num_threads};
 
 use self::convert::Conversion;

@@ -22,14 +22,6 @@ pub(in crate::copy) unsafe fn fill(device: Device, _: &Plan, _: *mut u8, _: &[u8
     no_cuda(device)
 }
 
-/// Prepares a device.
-///
-/// # Errors
-/// [`DeviceError::NoCuda`](crate::DeviceError::NoCuda).
-pub fn init(device: Device) -> Result<()> {
-    no_cuda(device)
-}
-
 fn no_cuda(device: Device) -> Result<()> {
     synchronize(device, crate::memory::cuda::Stream::LEGACY)
 }

@@ -9,5 +9,4 @@ mod twin;
 #[path = "enabled/mod.rs"]
 mod twin;
 
-pub use self::twin::init;
 pub(super) use self::twin::{copy, fill};

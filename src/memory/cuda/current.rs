@@ -35,6 +35,13 @@ thread_local! {
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The stream that a thread's work on a device uses: see [`current_stream`]. It belongs to the thread.
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// let current = cuda::current_stream(Device::cuda(0));
+/// assert_eq!(current.stream().handle(), 1);
+/// ```
 #[derive(Debug)]
 pub struct CurrentStream {
     used: UsedStream,

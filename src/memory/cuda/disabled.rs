@@ -49,6 +49,14 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     no_cuda(device)
 }
 
+/// Prepares a device.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`].
+pub fn init(device: Device) -> Result<()> {
+    no_cuda(device)
+}
+
 /// Waits until a stream has finished its work.
 ///
 /// # Errors

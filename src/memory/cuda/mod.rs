@@ -46,7 +46,5 @@ pub(crate) use self::twin::error_if_capturing;
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
 pub(crate) use self::twin::{StreamUses, wait};
 pub use self::twin::{
-    device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
+    device_count, device_name, init, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };
-#[cfg(feature = "fields")]
-pub use crate::copy::init;

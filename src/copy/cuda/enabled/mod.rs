@@ -20,7 +20,6 @@ mod rows;
 mod work;
 
 use self::link::Link;
-use self::module::kernels;
 use self::work::Work;
 use crate::copy::convert::Conversion;
 use crate::copy::plan::Plan;
@@ -32,25 +31,6 @@ use crate::error::Result;
 use crate::memory::cuda::{current_stream, error_if_capturing, is_capturing, wait};
 
 pub(in crate::copy) use self::fill::fill;
-
-/// Prepares a device: makes what is made once in a process, such as its context and this crate's kernels. The first use of a
-/// device does that by itself, but can't during a graph capture.
-///
-/// # Errors
-/// [`FirstUse`](crate::DeviceError::FirstUse) during a graph capture, [`NoCuda`](crate::DeviceError::NoCuda),
-/// [`Driver`](crate::DeviceError::Driver).
-///
-/// # Example
-/// ```
-/// use dlfield::{Device, cuda};
-/// for number in 0..u16::try_from(cuda::device_count()).unwrap() {
-///     cuda::init(Device::cuda(number)).unwrap();
-/// }
-/// ```
-pub fn init(device: Device) -> Result<()> {
-    kernels(device)?;
-    Ok(())
-}
 
 /// Copies elements that at least one device can access.
 ///

@@ -4,16 +4,17 @@
 
 use cudarc::driver::sys::{self, CUresult};
 
+use super::capture::raw;
 use super::context::{Relaxed, enter, own_stream};
 use super::driver::check;
-use super::event::order;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::ipc;
 use super::lent::UsedStream;
+use super::order::order;
 use super::stream_uses::StreamUses;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::streams::error_if_capturing;
-use super::streams::{is_capturing, raw};
+use super::streams::is_capturing;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::use_lock::UseLock;
 use crate::device::Device;

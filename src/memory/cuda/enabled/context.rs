@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys;
 
+use super::capture::is_capturing_unentered;
 use super::driver::{Context, check, driver};
-use super::streams::is_capturing_unentered;
 use crate::device::{Device, DeviceError};
 use crate::memory::cuda::{Stream, current_stream};
 

@@ -2,14 +2,15 @@
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
+use std::sync::Arc;
+
 use cudarc::driver::sys::{self, CUevent_flags};
 
+use super::capture::raw;
 use super::context::{Relaxed, enter};
 use super::driver::check;
-use super::lent::{UsedStream, Work};
-use super::streams::{is_capturing, raw};
+use super::streams::is_capturing;
 use crate::device::{Device, DeviceError};
-use crate::error::Result;
 use crate::memory::cuda::Stream;
 
 /// An event of this crate, recorded once.
@@ -28,19 +29,19 @@ impl Event {
     /// Records what a stream of a device got until now.
     fn record(device: Device, stream: Stream<'_>) -> Result<Event, DeviceError> {
         let _entered = enter(device)?;
-        let mut raw = std::ptr::null_mut();
+        let mut made = std::ptr::null_mut();
         let flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: the driver writes the handle to a live variable. The event is of the device whose stream records it.
         unsafe {
-            check(device, "cuEventCreate", sys::cuEventCreate(&raw mut raw, flags))?;
-            let event = Event { raw, device };
-            check(device, "cuEventRecord", sys::cuEventRecord(raw, super::streams::raw(stream)))?;
+            check(device, "cuEventCreate", sys::cuEventCreate(&raw mut made, flags))?;
+            let event = Event { raw: made, device };
+            check(device, "cuEventRecord", sys::cuEventRecord(event.raw, raw(stream)))?;
             Ok(event)
         }
     }
 
     /// Makes the next work of a stream of a device wait. The driver keeps an event that a stream waits for.
-    fn make_wait(&self, device: Device, stream: Stream<'_>) -> Result<(), DeviceError> {
+    pub(super) fn make_wait(&self, device: Device, stream: Stream<'_>) -> Result<(), DeviceError> {
         let _entered = enter(device)?;
         // SAFETY: the event is live, and the stream's device is current, which default streams need.
         check(device, "cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(raw(stream), self.raw, 0) })
@@ -62,6 +63,14 @@ impl Drop for Event {
     }
 }
 
+/// The work that a stream got until now.
+pub(super) enum Work {
+    /// The stream runs all that came before this event; `None` if there is nothing to wait for.
+    Running(Option<Arc<Event>>),
+    /// It is captured into a graph, with this event at its end.
+    Captured(Event),
+}
+
 /// Returns the work that a stream got until now. The legacy default stream counts as captured while a blocking stream is, and
 /// can record nothing then.
 pub(super) fn work_of(device: Device, stream: Stream<'_>) -> Result<Work, DeviceError> {
@@ -72,34 +81,4 @@ pub(super) fn work_of(device: Device, stream: Stream<'_>) -> Result<Work, Device
         return Err(DeviceError::Capturing { device, stream: stream.handle() });
     }
     Ok(Work::Captured(Event::record(device, stream)?))
-}
-
-/// Orders the next work of a stream of a device after the earlier work of another one.
-pub(super) fn order(later: (Device, Stream<'_>), earlier: &UsedStream) -> Result<(), DeviceError> {
-    let (device, stream) = later;
-    if earlier.is(device, stream) {
-        return Ok(());
-    }
-    let is_captured = is_capturing(device, stream)?;
-    if is_captured && stream == Stream::LEGACY {
-        // What is captured is a blocking stream that it waits for, so it can't wait.
-        return Err(DeviceError::Capturing { device, stream: stream.handle() });
-    }
-    match earlier.work() {
-        // The graph of a blocking stream runs after the earlier work of the legacy stream by itself.
-        Err(DeviceError::Capturing { .. }) if is_captured => Ok(()),
-        Err(error) => Err(error),
-        Ok(Work::Running(None)) => Ok(()),
-        // A graph can't wait for work outside it, but does not run before its capture is over: the host waits.
-        Ok(Work::Running(Some(event))) if is_captured => event.finish(),
-        Ok(Work::Running(Some(event))) => event.make_wait(device, stream),
-        Ok(Work::Captured(event)) if is_captured => event.make_wait(device, stream),
-        // The event would pull the later stream into the graph.
-        Ok(Work::Captured(_)) => Err(earlier.captured()),
-    }
-}
-
-/// As [`order`], for two streams that exist in this call.
-pub(crate) fn wait(later: (Device, Stream<'_>), earlier: (Device, Stream<'_>)) -> Result<()> {
-    UsedStream::lent(earlier.0, earlier.1, None, |earlier| Ok(order(later, earlier)?))
 }

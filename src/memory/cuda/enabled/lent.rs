@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use super::context::own_stream;
-use super::event::{Event, work_of};
+use super::event::{Event, Work, work_of};
 use super::streams::is_capturing;
 use crate::device::{Device, DeviceError};
 use crate::memory::cuda::Stream;
@@ -39,14 +39,6 @@ enum State {
     Lent(u64),
     /// The end of its work; `None` if that was captured into a graph, and is not run by the stream.
     GivenBack(Option<Arc<Event>>),
-}
-
-/// The work that a stream got until now.
-pub(super) enum Work {
-    /// The stream runs all that came before this event; `None` if there is nothing to wait for.
-    Running(Option<Arc<Event>>),
-    /// It is captured into a graph, with this event at its end.
-    Captured(Event),
 }
 
 impl LentStream {

@@ -4,12 +4,14 @@
 //! libraries rely on it. No function waits for a stream that is captured into a graph.
 
 mod block;
+mod capture;
 mod context;
 mod driver;
 mod event;
 #[cfg(all(feature = "python", feature = "signature"))]
 mod ipc;
 mod lent;
+mod order;
 #[cfg(feature = "python")]
 mod pointer;
 mod stream_uses;
@@ -18,19 +20,20 @@ mod streams;
 mod use_lock;
 
 pub(in crate::memory) use self::block::CudaMemory;
+pub(crate) use self::capture::raw;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
-pub(crate) use self::event::wait;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use self::ipc::OpenedMemory;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(in crate::memory) use self::ipc::device_of_uuid;
 pub(crate) use self::lent::UsedStream;
+pub(crate) use self::order::wait;
 #[cfg(feature = "python")]
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::stream_uses::StreamUses;
 pub(super) use self::streams::check_stream;
+pub(crate) use self::streams::error_if_capturing;
 pub use self::streams::{
-    device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
+    device_count, device_name, init, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };
-pub(crate) use self::streams::{error_if_capturing, raw};

@@ -7,8 +7,9 @@ use cudarc::driver::CudaStream;
 use smallvec::SmallVec;
 
 use super::context::{enter, own_stream};
-use super::event::order;
-use super::lent::{UsedStream, Work};
+use super::event::Work;
+use super::lent::UsedStream;
+use super::order::order;
 use super::streams::error_if_capturing;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;

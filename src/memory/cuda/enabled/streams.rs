@@ -4,8 +4,9 @@
 
 use std::ffi::c_int;
 
-use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::sys;
 
+use super::capture::{is_capturing_here, raw};
 use super::context::{enter, enter_for, found};
 use super::driver::{check, driver, failed};
 use crate::device::{Device, DeviceError};
@@ -89,6 +90,24 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     Ok((free, all))
 }
 
+/// Prepares a device: makes what is made once in a process, such as its context. The first use of a device does that by
+/// itself, but can't during a graph capture.
+///
+/// # Errors
+/// [`DeviceError::FirstUse`] during a graph capture, [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// for number in 0..u16::try_from(cuda::device_count()).unwrap() {
+///     cuda::init(Device::cuda(number)).unwrap();
+/// }
+/// ```
+pub fn init(device: Device) -> Result<()> {
+    enter(device)?;
+    Ok(())
+}
+
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
@@ -127,28 +146,6 @@ pub fn is_capturing(device: Device, stream: Stream<'_>) -> Result<bool, DeviceEr
     is_capturing_here(stream).map_err(|result| failed(device, "cuStreamIsCapturing", result))
 }
 
-/// As [`is_capturing`]; the default streams are those of the device that the thread has entered.
-fn is_capturing_here(stream: Stream<'_>) -> Result<bool, CUresult> {
-    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the stream exists, and the driver writes to a live variable. The capture stays valid.
-    match unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) } {
-        CUresult::CUDA_SUCCESS => Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
-        CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT => Ok(true),
-        failed => Err(failed),
-    }
-}
-
-/// Returns whether the thread's current stream of a device, or `stream`, is captured, without using the device.
-pub(super) fn is_capturing_unentered(stream: Stream<'_>) -> bool {
-    let mut entered = std::ptr::null_mut();
-    // SAFETY: the driver writes to a live variable.
-    let found = unsafe { sys::cuCtxGetCurrent(&raw mut entered) };
-    // Only a stream that was made knows its device by itself.
-    let is_default = [Stream::LEGACY, Stream::PER_THREAD].contains(&stream);
-    let has_device = found == CUresult::CUDA_SUCCESS && !entered.is_null() || !is_default;
-    has_device && is_capturing_here(stream).unwrap_or(false)
-}
-
 /// Rejects a stream that is captured into a graph.
 ///
 /// # Errors
@@ -158,11 +155,6 @@ pub(crate) fn error_if_capturing(device: Device, stream: Stream<'_>) -> Result<(
         return Err(DeviceError::Capturing { device, stream: stream.handle() });
     }
     Ok(())
-}
-
-/// Returns a stream's handle in the driver's type.
-pub(crate) fn raw(stream: Stream<'_>) -> sys::CUstream {
-    std::ptr::without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0))
 }
 
 /// Rejects 0 and streams of another device.

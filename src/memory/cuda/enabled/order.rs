@@ -1,0 +1,38 @@
+//! The order of work between streams.
+
+use super::event::Work;
+use super::lent::UsedStream;
+use super::streams::is_capturing;
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::cuda::Stream;
+
+/// Orders the next work of a stream of a device after the earlier work of another one.
+pub(super) fn order(later: (Device, Stream<'_>), earlier: &UsedStream) -> Result<(), DeviceError> {
+    let (device, stream) = later;
+    if earlier.is(device, stream) {
+        return Ok(());
+    }
+    let is_captured = is_capturing(device, stream)?;
+    if is_captured && stream == Stream::LEGACY {
+        // What is captured is a blocking stream that it waits for, so it can't wait.
+        return Err(DeviceError::Capturing { device, stream: stream.handle() });
+    }
+    match earlier.work() {
+        // The graph of a blocking stream runs after the earlier work of the legacy stream by itself.
+        Err(DeviceError::Capturing { .. }) if is_captured => Ok(()),
+        Err(error) => Err(error),
+        Ok(Work::Running(None)) => Ok(()),
+        // A graph can't wait for work outside it, but does not run before its capture is over: the host waits.
+        Ok(Work::Running(Some(event))) if is_captured => event.finish(),
+        Ok(Work::Running(Some(event))) => event.make_wait(device, stream),
+        Ok(Work::Captured(event)) if is_captured => event.make_wait(device, stream),
+        // The event would pull the later stream into the graph.
+        Ok(Work::Captured(_)) => Err(earlier.captured()),
+    }
+}
+
+/// As [`order`], for two streams that exist in this call.
+pub(crate) fn wait(later: (Device, Stream<'_>), earlier: (Device, Stream<'_>)) -> Result<()> {
+    UsedStream::lent(earlier.0, earlier.1, None, |earlier| Ok(order(later, earlier)?))
+}
