@@ -198,6 +198,7 @@ def stream(stream: Any, device: SupportsIndex | _DeviceLike | None = None) -> It
         1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with `__cuda_stream__`, such as
         those of cuda.core, CuPy and PyTorch. The stream must exist while the body runs. After it dlfield does not use
         the stream again: memory that was used in the body is released after the work that the stream had by then.
+        Streams that CuPy and PyTorch have made are kept with that memory, and their later work is waited for too.
     device
         As for `synchronize`; None for the device of the stream, which is 0 for the default streams.
 

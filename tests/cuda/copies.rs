@@ -138,7 +138,7 @@ fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
         let found = unsafe { std::slice::from_raw_parts(back.descriptor().ptr(), 8) };
         assert_eq!(found, &values[..8]);
     });
-    assert_eq!(current_stream(device).stream(), Stream::LEGACY);
+    assert_eq!(current_stream(device).handle(), Stream::LEGACY.handle());
 }
 
 #[test]

@@ -28,6 +28,6 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
     }
     cuda::init(device)?;
     sync::order_current_stream(py, tensor)?;
-    dict.set_item("stream", current_stream(device).stream().handle())?;
+    dict.set_item("stream", current_stream(device).handle())?;
     Ok(dict)
 }

@@ -51,15 +51,15 @@ pub(crate) fn on<'py, T>(
     let done = work().and_then(|found| {
         let cupy_stream: u64 =
             cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
-        let current_stream = current_stream(device);
+        let current = stream::borrowed(cupy, device, current_stream(device).handle())?;
         // In CUDA, handle 0 is the legacy default stream.
         let cupy_stream = stream::borrowed(cupy, device, cupy_stream.max(1))?;
-        if cupy_stream == current_stream.stream() {
+        if cupy_stream == current {
             return Ok(found);
         }
         with_stream(device, cupy_stream, || {
-            let later = current_stream.stream();
-            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(later)?))
+            let used = used.iter().map(|tensor| &tensor.get().0);
+            used.into_iter().try_for_each(|tensor| Ok::<_, PyErr>(py.detach(|| tensor.make_stream_wait(current))?))
         })?;
         Ok(found)
     });

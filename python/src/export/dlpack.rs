@@ -160,7 +160,10 @@ fn make_stream_wait(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, P
         return Ok(sync::synchronize_host(py, tensor)?);
     }
     let consumer = match stream::parse(stream, device)? {
-        StreamArgument::NoSync => return Ok(()),
+        StreamArgument::NoSync => {
+            tensor.owner().stream_uses().inspect(|uses| uses.hand_out());
+            return Ok(());
+        }
         StreamArgument::None if device.is_host_readable() => return Ok(sync::wait_for_device(py, tensor)?),
         StreamArgument::None => Stream::LEGACY,
         StreamArgument::Stream(consumer) => consumer,

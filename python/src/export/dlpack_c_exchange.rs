@@ -200,7 +200,7 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         }
         // The caller may launch work on the stream at once.
         cuda::init(device)?;
-        let stream = current_stream(device).stream().handle();
+        let stream = current_stream(device).handle();
         // SAFETY: as above.
         unsafe { *out = without_provenance_mut(usize::try_from(stream).unwrap_or(0)) };
         Ok(())

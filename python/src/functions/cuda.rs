@@ -1,5 +1,7 @@
 //! The functions behind `dlfield.cuda`.
 
+#![allow(unsafe_code, reason = "a stream is used in the body of a `with` statement")]
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -55,7 +57,7 @@ fn memory_info(device: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
 #[pyo3(name = "_cuda_current_stream")]
 fn current_stream(device: &Bound<'_, PyAny>) -> PyResult<(i32, u64)> {
     let device = self::device(device)?;
-    Ok((device.cuda_ordinal(), cuda::current_stream(device).stream().handle()))
+    Ok((device.cuda_ordinal(), cuda::current_stream(device).handle()))
 }
 
 #[pyfunction]
@@ -67,9 +69,12 @@ fn init(device: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(name = "_cuda_synchronize")]
 fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let device = self::device(device)?;
-    let current = cuda::current_stream(device);
-    let stream = stream.map_or_else(|| Ok(current.stream()), |stream| stream::of(stream, device))?;
+    let named = device;
+    let device = self::device(named)?;
+    let stream = match stream {
+        Some(stream) => stream::of(stream, device)?,
+        None => stream::borrowed(named, device, cuda::current_stream(device).handle())?,
+    };
     Ok(py.detach(|| cuda::synchronize(device, stream))?)
 }
 
@@ -85,7 +90,9 @@ fn push_stream(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> 
         }
         None => found(stream)?,
     };
-    Ok((native::push_stream(device, stream, owner), device.cuda_ordinal(), stream.handle()))
+    // SAFETY: the caller of `dlfield.cuda.stream` vouches for it in the body, at whose end it is removed.
+    let number = unsafe { native::push_stream(device, stream, owner) };
+    Ok((number, device.cuda_ordinal(), stream.handle()))
 }
 
 /// A stream and its device; the default streams count as those of the first device.
@@ -103,8 +110,9 @@ fn found<'call>(value: &'call Bound<'_, PyAny>) -> PyResult<(Device, Stream<'cal
 
 #[pyfunction]
 #[pyo3(name = "_cuda_pop_stream")]
-fn pop_stream(number: u64) {
-    native::pop_stream(number);
+fn pop_stream(py: Python<'_>, number: u64) {
+    // The driver may wait for room in its queue, and the work there for the GIL.
+    py.detach(|| native::pop_stream(number));
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -21,7 +21,7 @@ struct SetStream {
 
 impl Drop for SetStream {
     fn drop(&mut self) {
-        // If it was not given back, its thread has ended before the body.
+        // If it was not given back, its thread has ended in the body, and the stream may be gone.
         self.used.forget();
     }
 }
@@ -39,8 +39,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// # Example
 /// ```
 /// use dlfield::{Device, cuda};
-/// let current = cuda::current_stream(Device::cuda(0));
-/// assert_eq!(current.stream().handle(), 1);
+/// assert_eq!(cuda::current_stream(Device::cuda(0)).handle(), 1);
 /// ```
 #[derive(Debug)]
 pub struct CurrentStream {
@@ -50,14 +49,19 @@ pub struct CurrentStream {
 }
 
 impl CurrentStream {
-    /// Returns the stream; after the body of [`with_stream`] that has set it, the legacy default stream.
+    /// Returns the stream's handle; after the body of [`with_stream`] that has set it, that of the legacy default stream.
     ///
     /// # Example
     /// ```
     /// use dlfield::{Device, cuda};
-    /// assert_eq!(cuda::current_stream(Device::cuda(0)).stream(), cuda::Stream::LEGACY);
+    /// assert_eq!(cuda::current_stream(Device::cuda(0)).handle(), cuda::Stream::LEGACY.handle());
     /// ```
-    pub fn stream(&self) -> Stream<'_> {
+    pub fn handle(&self) -> u64 {
+        self.stream().handle()
+    }
+
+    /// Returns the stream, for use in this call.
+    pub(crate) fn stream(&self) -> Stream<'_> {
         self.used.stream()
     }
 
@@ -72,7 +76,7 @@ impl CurrentStream {
 /// # Example
 /// ```
 /// use dlfield::{Device, cuda};
-/// assert_eq!(cuda::current_stream(Device::cuda(0)).stream(), cuda::Stream::LEGACY);
+/// assert_eq!(cuda::current_stream(Device::cuda(0)).handle(), 1);
 /// ```
 pub fn current_stream(device: Device) -> CurrentStream {
     let ordinal = device.cuda_ordinal();
@@ -91,9 +95,12 @@ pub(crate) fn has_current_stream() -> bool {
     CURRENT.try_with(|streams| !streams.borrow().is_empty()).unwrap_or(false)
 }
 
-/// Sets the current stream of a device in this thread; returns the number for [`pop_stream`]. The stream has to exist until
-/// then.
-pub fn push_stream(device: Device, stream: Stream<'_>, owner: Option<StreamOwner>) -> u64 {
+/// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
+///
+/// # Safety
+/// - The stream exists until then, or as long as its owner.
+#[allow(unsafe_code, reason = "the stream is used beyond the call")]
+pub unsafe fn push_stream(device: Device, stream: Stream<'_>, owner: Option<StreamOwner>) -> u64 {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let used = UsedStream::of(device, stream, owner);
     CURRENT.with_borrow_mut(|streams| streams.push(SetStream { number, used }));
@@ -113,7 +120,7 @@ pub fn pop_stream(number: u64) {
 /// # Example
 /// ```
 /// use dlfield::{Device, cuda};
-/// let inside = || cuda::current_stream(Device::cuda(0)).stream().handle();
+/// let inside = || cuda::current_stream(Device::cuda(0)).handle();
 /// assert_eq!(cuda::with_stream(Device::cuda(0), cuda::Stream::PER_THREAD, inside), 2);
 /// assert_eq!(inside(), 1);
 /// ```
@@ -122,7 +129,7 @@ pub fn with_stream<R>(device: Device, stream: Stream<'_>, work: impl FnOnce() ->
 }
 
 /// As [`with_stream`]; `owner` keeps the stream alive, also for memory that remembers it.
-pub fn with_owned_stream<R>(
+pub(crate) fn with_owned_stream<R>(
     device: Device,
     stream: Stream<'_>,
     owner: Option<StreamOwner>,
@@ -135,6 +142,8 @@ pub fn with_owned_stream<R>(
             pop_stream(self.0);
         }
     }
-    let _guard = PopOnDrop(push_stream(device, stream, owner));
+    // SAFETY: the stream exists until this function returns.
+    #[allow(unsafe_code, reason = "as for `push_stream`")]
+    let _guard = PopOnDrop(unsafe { push_stream(device, stream, owner) });
     work()
 }

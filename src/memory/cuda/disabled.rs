@@ -212,6 +212,11 @@ impl StreamUses {
     }
 
     #[doc(hidden)]
+    pub fn hand_out(&self) {
+        match *self {}
+    }
+
+    #[doc(hidden)]
     pub fn make_stream_wait(&self, _: Device, _: Stream<'_>, _: Option<StreamOwner>) -> Result<()> {
         match *self {}
     }

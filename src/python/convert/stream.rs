@@ -61,11 +61,13 @@ pub fn owner(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
     };
     // An external stream of PyTorch has its handle as its id.
     let id = |name: &str| value.getattr(name).ok()?.extract::<i64>().ok();
-    let is_kept = is_named("cupy") || is_named("torch") && id("stream_id") != id("cuda_stream");
+    let is_from_outside = value.getattr("_foreign_stream_ref").is_ok_and(|found| !found.is_none());
+    let is_kept = is_named("cupy") && !is_from_outside || is_named("torch") && id("stream_id") != id("cuda_stream");
     is_kept.then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }
 
-/// Borrows a stream for a call, by the handle that `named_by` has stated: an argument, or the producer of some memory.
+/// Borrows a stream for a call, by the handle that `named_by` has stated: an argument, or the producer of some memory. Nothing
+/// can check a handle: a program that states one of no stream crashes in the driver, as with every library for CUDA.
 pub fn borrowed<'call>(named_by: &'call Bound<'_, PyAny>, device: Device, handle: u64) -> Result<Stream<'call>> {
     let _ = named_by;
     // SAFETY: by the array API standard and the protocols of CUDA, who names a stream keeps it until the call returns.

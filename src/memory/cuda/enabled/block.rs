@@ -222,10 +222,10 @@ impl Drop for CudaMemory {
             let _ = match self.kind {
                 BlockKind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
                 BlockKind::Pooled => {
-                    // In the same stream as in `StreamUses::wait_before_free`.
-                    let is_legacy = matches!(self.used, UsedStream::Legacy(_));
-                    let stream = if is_legacy { Ok(Stream::LEGACY) } else { own_stream(self.device) };
-                    let ordered = stream.and_then(|stream| order((self.device, stream), &self.used).map(|()| stream));
+                    let ordered = self.used.freeing_stream().and_then(|stream| {
+                        order((self.device, stream), &self.used)?;
+                        Ok(stream)
+                    });
                     // Memory that may be in use is left allocated.
                     let Ok(stream) = ordered else { return };
                     if sys::cuMemFreeAsync(self.base as u64, raw(stream)) == CUresult::CUDA_SUCCESS

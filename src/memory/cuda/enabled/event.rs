@@ -65,8 +65,8 @@ impl Drop for Event {
 
 /// The work that a stream got until now.
 pub(super) enum Work {
-    /// The stream runs all that came before this event; `None` if there is nothing to wait for.
-    Running(Option<Arc<Event>>),
+    /// The stream runs all that came before this event.
+    Running(Arc<Event>),
     /// It is captured into a graph, with this event at its end.
     Captured(Event),
 }
@@ -75,7 +75,7 @@ pub(super) enum Work {
 /// can record nothing then.
 pub(super) fn work_of(device: Device, stream: Stream<'_>) -> Result<Work, DeviceError> {
     if !is_capturing(device, stream)? {
-        return Ok(Work::Running(Some(Event::record(device, stream)?.into())));
+        return Ok(Work::Running(Event::record(device, stream)?.into()));
     }
     if stream == Stream::LEGACY {
         return Err(DeviceError::Capturing { device, stream: stream.handle() });

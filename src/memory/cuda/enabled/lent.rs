@@ -37,7 +37,8 @@ pub(crate) struct LentStream {
 enum State {
     /// The handle.
     Lent(u64),
-    /// The end of its work; `None` if that was captured into a graph, and is not run by the stream.
+    /// The end of its work; `None` if that could not be recorded, as during a capture. Then the legacy stream stands for it, which
+    /// waits for blocking streams.
     GivenBack(Option<Arc<Event>>),
 }
 
@@ -59,9 +60,9 @@ impl LentStream {
         }
         let mut state = self.state();
         if let State::Lent(handle) = *state {
-            // Nobody waits for an event that no memory remembers. If it cannot be recorded, the work has failed.
+            // Nobody waits for an event that no memory remembers.
             let event = match (Arc::strong_count(self) > 1).then(|| self.work_of(handle)) {
-                Some(Ok(Work::Running(event))) => event,
+                Some(Ok(Work::Running(event))) => Some(event),
                 _ => None,
             };
             *state = State::GivenBack(event);
@@ -142,6 +143,11 @@ impl UsedStream {
         }
     }
 
+    /// Returns the stream in whose order memory is freed that this one has allocated.
+    pub(super) fn freeing_stream(&self) -> Result<Stream<'static>, DeviceError> {
+        if let UsedStream::Legacy(_) = self { Ok(Stream::LEGACY) } else { own_stream(self.device()) }
+    }
+
     /// Returns whether it is kept alive by its owner.
     pub(super) fn is_owned(&self) -> bool {
         matches!(self, UsedStream::Lent(lent) if lent.owner.is_some())
@@ -153,7 +159,7 @@ impl UsedStream {
         is_there
             && match self {
                 UsedStream::Legacy(_) => stream == Stream::LEGACY,
-                UsedStream::Own(_) => false,
+                UsedStream::Own(device) => own_stream(*device).is_ok_and(|own| own == stream),
                 UsedStream::Lent(lent) => lent.handle().is_some_and(|handle| lent.here(handle) == stream),
             }
     }
@@ -162,8 +168,9 @@ impl UsedStream {
     pub(super) fn is_same(&self, other: &UsedStream) -> bool {
         match (self, other) {
             (UsedStream::Lent(one), UsedStream::Lent(other)) => {
-                let is_kept = one.owner.is_some() && other.owner.is_some() && one.device == other.device;
-                Arc::ptr_eq(one, other) || is_kept && one.handle() == other.handle()
+                let is_kept = one.owner.is_some() && other.owner.is_some();
+                let is_there = one.device == other.device && one.thread == other.thread;
+                Arc::ptr_eq(one, other) || is_kept && is_there && one.handle() == other.handle()
             }
             (UsedStream::Legacy(one), UsedStream::Legacy(other)) | (UsedStream::Own(one), UsedStream::Own(other)) => {
                 one.cuda_ordinal() == other.cuda_ordinal()
@@ -179,7 +186,8 @@ impl UsedStream {
             UsedStream::Own(device) => work_of(*device, own_stream(*device)?),
             UsedStream::Lent(lent) => match &*lent.state() {
                 State::Lent(handle) => lent.work_of(*handle),
-                State::GivenBack(event) => Ok(Work::Running(event.clone())),
+                State::GivenBack(Some(event)) => Ok(Work::Running(event.clone())),
+                State::GivenBack(None) => work_of(lent.device, Stream::LEGACY),
             },
         }
     }

@@ -19,13 +19,13 @@ pub(super) fn order(later: (Device, Stream<'_>), earlier: &UsedStream) -> Result
         return Err(DeviceError::Capturing { device, stream: stream.handle() });
     }
     match earlier.work() {
-        // The graph of a blocking stream runs after the earlier work of the legacy stream by itself.
+        // Neither the graph nor the host can wait for the legacy stream while a blocking stream is captured. A launch in a
+        // blocking stream comes after its work by itself.
         Err(DeviceError::Capturing { .. }) if is_captured => Ok(()),
         Err(error) => Err(error),
-        Ok(Work::Running(None)) => Ok(()),
         // A graph can't wait for work outside it, but does not run before its capture is over: the host waits.
-        Ok(Work::Running(Some(event))) if is_captured => event.finish(),
-        Ok(Work::Running(Some(event))) => event.make_wait(device, stream),
+        Ok(Work::Running(event)) if is_captured => event.finish(),
+        Ok(Work::Running(event)) => event.make_wait(device, stream),
         Ok(Work::Captured(event)) if is_captured => event.make_wait(device, stream),
         // The event would pull the later stream into the graph.
         Ok(Work::Captured(_)) => Err(earlier.captured()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::CudaStream;
 use smallvec::SmallVec;
 
-use super::context::{enter, own_stream};
+use super::context::enter;
 use super::event::Work;
 use super::lent::UsedStream;
 use super::order::order;
@@ -15,6 +15,9 @@ use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::current::StreamOwner;
 use crate::memory::cuda::{Stream, current_stream};
+
+/// How many streams are recorded at most. Of more, the oldest counts as done with the memory, once another one waits for its work.
+const MOST: usize = 8;
 
 /// The streams that use some memory: what PyTorch's allocator records with `record_stream`.
 #[derive(Debug)]
@@ -46,6 +49,7 @@ impl Drop for StreamUses {
             // Destroying a stream makes its device current.
             let _entered = enter(self.first.device());
             others.clear();
+            self.first = UsedStream::Own(self.first.device());
         }
     }
 }
@@ -88,17 +92,28 @@ impl StreamUses {
         let is_first = self.first.is_same(used);
         // Locked until the end: no other thread may see the stream as ordered before it is.
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        others.iter().filter(|other| !other.is_lent()).try_for_each(|other| order(later, other))?;
+        // Chosen once: a stream may be given back meanwhile.
+        let surplus = others.len().saturating_sub(MOST);
+        let is_earlier = |(place, other): &(usize, &UsedStream)| *place < surplus || !other.is_lent();
+        let earlier: SmallVec<[UsedStream; 2]> =
+            others.iter().enumerate().filter(is_earlier).map(|(_, other)| other.clone()).collect();
+        earlier.iter().filter(|other| !other.is_same(used)).try_for_each(|other| order(later, other))?;
         let is_known = is_first || others.iter().any(|other| other.is_same(used));
         if !is_known {
             order(later, &self.first)?;
         }
         // The work of this stream is done after that of those.
-        others.retain(|other| other.is_lent());
+        others.retain(|other| other.is_same(used) || !earlier.iter().any(|earlier| earlier.is_same(other)));
         if !is_known {
             others.push(used.clone());
         }
         Ok(())
+    }
+
+    /// Notes that another library has the memory, for work that is not known.
+    #[doc(hidden)]
+    pub fn hand_out(&self) {
+        self.handed_out.store(true, Ordering::Relaxed);
     }
 
     /// As [`StreamUses::record`], for a stream that its owner keeps alive until its work on the memory is done.
@@ -117,7 +132,7 @@ impl StreamUses {
     /// As for [`StreamUses::record`].
     #[doc(hidden)]
     pub fn make_stream_wait(&self, device: Device, to: Stream<'_>, owner: Option<StreamOwner>) -> Result<()> {
-        self.handed_out.store(true, Ordering::Relaxed);
+        self.hand_out();
         self.record(current_stream(device).used())?;
         for used in self.all() {
             order((device, to), &used)?;
@@ -125,12 +140,13 @@ impl StreamUses {
         owner.map_or(Ok(()), |owner| self.record_owned(device, to, owner))
     }
 
-    /// Makes the next work of `stream` wait for the memory's allocation, whose stream no longer orders the free.
+    /// Makes the next work of `stream`, which will order the free, wait for that of all others.
     ///
     /// # Errors
     /// As for [`StreamUses::record`].
     pub(crate) fn precede(&self, device: Device, stream: Stream<'_>) -> Result<()> {
-        self.all().iter().try_for_each(|used| Ok(order((device, stream), used)?))
+        let (all, consumers) = (self.all(), self.of_consumers());
+        all.iter().chain(&consumers).try_for_each(|used| Ok(order((device, stream), used)?))
     }
 
     /// Waits for the work of all recorded streams, so that the host may use the memory.
@@ -152,23 +168,24 @@ impl StreamUses {
             return Err(self.first.captured());
         }
         let device = self.first.device();
-        let is_legacy = matches!(self.first, UsedStream::Legacy(_));
         let freed_in = match self.freed_by {
             FreedBy::Host => return self.finish(),
-            FreedBy::Stream | FreedBy::Producer if is_legacy => Stream::LEGACY,
-            FreedBy::Stream => own_stream(device)?,
+            FreedBy::Stream => self.first.freeing_stream()?,
             FreedBy::Producer if self.first.is_owned() => self.first.stream(),
+            FreedBy::Producer if matches!(self.first, UsedStream::Legacy(_)) => Stream::LEGACY,
             // The producer's stream may be gone.
-            FreedBy::Producer => return self.others().iter().try_for_each(finish),
+            FreedBy::Producer => {
+                return self.others().iter().chain(&self.of_consumers()).try_for_each(finish);
+            }
         };
+        let mut consumers = self.of_consumers();
         if freed_in == Stream::LEGACY {
             // It waits for blocking streams, also for those of consumers.
             error_if_capturing(device, freed_in)?;
-            return self.others().iter().try_for_each(|used| order((device, freed_in), used));
+            consumers = None;
         }
         // Who frees the memory waits for the first stream.
-        let others = self.others();
-        others.iter().chain(self.of_consumers().iter()).try_for_each(|used| order((device, freed_in), used))
+        self.others().iter().chain(&consumers).try_for_each(|used| order((device, freed_in), used))
     }
 
     /// Returns the recorded streams but the first one.
@@ -190,7 +207,7 @@ impl StreamUses {
 /// Waits for the work of a stream.
 fn finish(used: &UsedStream) -> Result<(), DeviceError> {
     match used.work()? {
-        Work::Running(event) => event.map_or(Ok(()), |event| event.finish()),
+        Work::Running(event) => event.finish(),
         Work::Captured(_) => Err(used.captured()),
     }
 }
