@@ -1,5 +1,7 @@
 //! Destroyed, per-thread and captured streams: work on the memory keeps its order.
 
+use std::sync::Arc;
+
 use dlfield::cuda::{Stream, with_stream};
 use dlfield::cudarc::driver::{CudaContext, sys};
 use dlfield::ndarray::Ix1;
@@ -35,6 +37,36 @@ fn the_default_stream_of_one_thread_is_handed_to_that_of_another() {
             stream.synchronize().unwrap();
         });
     });
+}
+
+#[test]
+fn the_default_streams_of_two_threads_are_two_streams() {
+    let Some(_cuda) = on_cuda() else { return };
+    let own = new_stream(0);
+    let field = zeros_in(of(&own), 1024);
+    for start in [0, 512] {
+        let part = field.view(&[Index::Range { start, len: 512, step: 1 }]).unwrap();
+        let write = move || {
+            let stream = CudaContext::new(0).unwrap().per_thread_stream();
+            let _ = part.cuda_view::<f64>(&stream).unwrap();
+            write_in(&stream, &part);
+        };
+        std::thread::spawn(write).join().unwrap();
+    }
+    drop(field);
+}
+
+#[test]
+fn few_streams_are_kept_for_one_field() {
+    let Some(_cuda) = on_cuda() else { return };
+    let field = zeros_in(Stream::LEGACY, 1024);
+    let first = new_stream(0);
+    for number in 0..100 {
+        let stream = if number == 0 { first.clone() } else { new_stream(0) };
+        let _ = field.cuda_view::<f64>(&stream).unwrap();
+    }
+    assert_eq!(Arc::strong_count(&first), 1);
+    drop(field);
 }
 
 #[test]

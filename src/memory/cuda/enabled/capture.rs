@@ -23,7 +23,7 @@ pub(super) fn is_capturing_here(stream: Stream<'_>) -> Result<bool, CUresult> {
     }
 }
 
-/// Returns whether the thread's current stream of a device, or `stream`, is captured, without using the device.
+/// Returns whether a stream is captured, without using its device.
 pub(super) fn is_capturing_unentered(stream: Stream<'_>) -> bool {
     let mut entered = std::ptr::null_mut();
     // SAFETY: the driver writes to a live variable.
