@@ -41,15 +41,13 @@ FRAMEWORKS = ("torch", "jax", "gt4py", "tvm_ffi", "xarray", "ml_dtypes", "mpi4py
 def pytest_configure(config: pytest.Config) -> None:
     """Fail in CI if a framework is missing; keep GT4Py's compiled stencils out of the working tree.
 
-    GT4Py reads the path of its cache and the flags of its compiler when it is imported.
+    GT4Py reads the path of its cache when it is imported.
     """
     missing = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is None]
     if missing and os.environ.get("CI"):
         raise pytest.UsageError(f"CI skips no test of an exchange, but these are not installed: {missing}")
     cache = tempfile.TemporaryDirectory(prefix="dlfield-gt-cache-")
     os.environ["GT_CACHE_ROOT"] = cache.name
-    # So a stencil compiles in 60 % of the time.
-    os.environ.update(GT4PY_COMPILE_OPT_LEVEL="0", GT4PY_EXTRA_COMPILE_OPT_FLAGS="-g0")
     os.environ["DACE_CONFIG"] = str(Path(cache.name) / "dace.conf")
     config.add_cleanup(cache.cleanup)
     prepare_build()
@@ -107,7 +105,7 @@ def scratch_preset(request: pytest.FixtureRequest) -> str:
     return f"test:{request.node.name}"
 
 
-# A compiler takes seven seconds for a stencil: `make test` has one, in the one file that uses `stencil`.
+# A compiler takes ten seconds for a stencil: `make test` has one, in the one file that uses `stencil`.
 BACKENDS = ["numpy", "debug", pytest.param("gt:cpu_kfirst", marks=pytest.mark.exhaustive), "gt:cpu_ifirst"]
 
 
