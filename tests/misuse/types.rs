@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 fn no_element(x: In<'_, String, Ix1>) {}
 
 #[pyfunction]
-fn no_element_to_write(x: Out<'_, usize, Ix1>) {}
+fn no_element_to_write(x: Out<'_, u128, Ix1>) {}
 
 #[pyfunction]
 fn any_is_not_copied(x: OrCopy<'_, Any, Ix1>) {}
@@ -39,7 +39,7 @@ fn bounds() {
 
 fn tensors(field: Tensor) {
     Tensor::from(vec![String::new()]);
-    field.to_vec::<usize>();
+    field.to_vec::<u128>();
     field.read::<&str, Ix1>();
 }
 
