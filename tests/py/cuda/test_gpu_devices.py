@@ -22,7 +22,6 @@ DEVICES: dict[str, Callable[[Any], Any]] = {
     "CuPy": lambda cupy: cupy.cuda.Device(0),
     "the device of a CuPy array": lambda cupy: cupy.asarray(VALUES).device,
     "PyTorch": lambda _: importlib.import_module("torch").device("cuda", 0),
-    "PyTorch, without a number": lambda _: importlib.import_module("torch").device("cuda"),
     "cuda.core": lambda _: importlib.import_module("cuda.core").Device(0),
     "Numba": lambda _: importlib.import_module("numba.cuda").gpus[0],
 }
@@ -79,6 +78,12 @@ def test_functions_of_dlfield_cuda(cupy: Any, driver: Driver, framework: str) ->
     assert dl.cuda.current_stream(device).device == 0
     with driver.stream() as handle, dl.cuda.stream(handle, device) as stream:
         assert stream == dl.cuda.Stream(handle, 0)
+
+
+@pytest.mark.parametrize("use", [name for name in USES if name not in ("from_pointer", "describe", "bind")])
+def test_pytorch_without_a_number_means_its_current_device(torch_with_its_streams: Any, use: str) -> None:
+    found = USES[use](torch_with_its_streams.device("cuda"))
+    assert found is None or str(found.device) == f"cuda:{torch_with_its_streams.cuda.current_device()}"
 
 
 @pytest.mark.parametrize("device", ["cuda_managed", "cuda_host"])
