@@ -298,6 +298,9 @@ def _jax_shares(jax: ModuleType, tensor: Tensor) -> bool | None:
 
 
 def _cupy_shares(tensor: Tensor) -> bool | None:
+    # CuPy goes by the character, and some of ml_dtypes are also NumPy's: "L" of float8_e4m3b11fnuz is that of uint64.
+    if tensor.dtype.isbuiltin != 1 and tensor.dtype.char in np.typecodes["All"]:
+        return None
     try:
         return bool(importlib.import_module("cupy").empty(0, tensor.dtype).dtype == tensor.dtype)
     except (ImportError, RuntimeError):  # not installed, or no GPU to try it on

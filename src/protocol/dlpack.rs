@@ -73,7 +73,25 @@ pub(crate) unsafe fn read_into(
     };
     let start = tensor.data.cast::<u8>();
     let data = if tensor.byte_offset == 0 { start } else { offset_by(start, tensor.byte_offset)? };
-    Ok(descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)?)
+    let mut set = |strides: &[i64]| {
+        descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)
+    };
+    match set(strides) {
+        Err(ExchangeError::Span { .. }) => Ok(set(&signed(strides, dtype.itemsize()))?),
+        result => Ok(result?),
+    }
+}
+
+/// Returns strides with those replaced that CuPy (14.2) computes for negative ones: it divides the bytes by the element size as
+/// unsigned numbers. Such a quotient stands for 2**63 bytes or more, which no memory has.
+#[cold]
+fn signed(strides: &[i64], itemsize: usize) -> Extents {
+    let Ok(itemsize) = u64::try_from(itemsize) else { return strides.into() };
+    let of_one = |stride: &i64| match stride.cast_unsigned().checked_mul(itemsize).map(u64::cast_signed) {
+        Some(bytes) if bytes < 0 => bytes / itemsize.cast_signed(),
+        _ => *stride,
+    };
+    strides.iter().map(of_one).collect()
 }
 
 /// Returns the address so many bytes after `start`. No object is larger than `isize::MAX` bytes, and none crosses the middle or

@@ -236,14 +236,18 @@ impl<'py> ArrayLibrary<'py> {
         } else if keywords.contains("dtype")? {
             keywords.del_item("dtype")?;
         }
-        let no_copy = [("copy", false)].into_py_dict(py)?;
         cupy::on(module, *device, written, || {
-            let array = match &*name {
-                // By keyword: CuPy has other parameters before `copy`, which it rejects.
-                "maximum" | "minimum" => array.call_method(intern!(py, "astype"), (dtype,), Some(&no_copy))?,
-                _ => array.clone(),
-            };
-            reduction.call((array,), Some(keywords)).map(drop)
+            if !matches!(&*name, "maximum" | "minimum") {
+                return reduction.call((array,), Some(keywords)).map(drop);
+            }
+            // By keyword: CuPy has other parameters before `copy`, which it rejects.
+            let no_copy = [("copy", false)].into_py_dict(py)?;
+            let array = array.call_method(intern!(py, "astype"), (dtype,), Some(&no_copy))?;
+            // CuPy 14.2 takes `out` for the dtype where CUB reduces, which is for whole arrays without gaps.
+            let out = keywords.get_item("out")?;
+            keywords.del_item("out")?;
+            let found = reduction.call((array,), Some(keywords))?;
+            out.map_or(Ok(()), |out| out.set_item(py.Ellipsis(), found))
         })
     }
 }

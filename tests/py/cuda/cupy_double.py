@@ -47,7 +47,8 @@ class ndarray:  # noqa: N801, what CuPy calls it
         order: str = "C",
     ) -> None:
         self.dtype = np.dtype(dtype)
-        if self.dtype.kind not in "biufc":
+        # As CuPy, which goes by the character: that of float8_e4m3b11fnuz is uint64's.
+        if self.dtype.char not in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?":
             raise TypeError(f"dtype {self.dtype} is not supported")
         if strides is None:
             compact = np.empty(shape, self.dtype, order="F" if order == "F" else "C")
@@ -169,7 +170,9 @@ class _Exported(FakeTensor):
     def __init__(self, array: ndarray) -> None:
         self.array: ndarray | None = array
         strided = np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape, array.strides)
-        super().__init__(strided, device=array.__dlpack_device__())
+        # As CuPy 14.2, which divides the bytes of a negative stride as an unsigned number.
+        strides = [step % 2**64 // array.dtype.itemsize for step in array.strides]
+        super().__init__(strided, strides=strides, device=array.__dlpack_device__())
         self.managed.dl_tensor.data = array.data.ptr
 
     def _count(self, address: int) -> None:
@@ -252,6 +255,9 @@ def _reduce(function: np.ufunc, a: ndarray, axis: Any, dtype: Any, out: ndarray 
 
 def _reduction(function: np.ufunc) -> Callable[..., ndarray]:
     def reduction(a: ndarray, axis: Any = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+        # As CuPy 14.2 does where CUB reduces: it compares the dtype with `out`.
+        if function in (np.maximum, np.minimum) and out is not None and axis in (None, tuple(range(a.place.ndim))):
+            raise TypeError("operand type(s) all returned NotImplemented from __array_ufunc__")
         return _reduce(function, a, axis, None, out, keepdims)
 
     return reduction

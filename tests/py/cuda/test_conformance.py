@@ -328,4 +328,4 @@ def test_every_entry_point_does_the_same_everywhere(dtype: str) -> None:
                 found = outcome(row.call, field(dtype, device), option, device)
                 if found != on_host and not is_allowed(Cell(row, option, dtype, device), found):
                     wrong[row.name, str(option), device] = on_host, found
-    assert not wrong
+    assert not wrong, "\n".join(f"{where}: {one}, {other}" for where, (one, other) in wrong.items())

@@ -83,6 +83,16 @@ def test_legal_variants_are_read(read: Callable[..., Any], way: str, name: str) 
     assert name == "deleter NULL" or is_released(fake, way)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "f8", "c16"])
+@pytest.mark.parametrize("way", WAYS)
+def test_negative_strides_that_cupy_has_divided_as_unsigned_numbers(
+    read: Callable[..., Any], way: str, dtype: str
+) -> None:
+    rows = np.arange(12).reshape(4, 3).astype(dtype)
+    found = read(WAYS[way](FakeTensor(rows[2:], strides=((2**64 - rows.strides[0]) // rows.itemsize, 1))))
+    assert values(found) == rows[2:0:-1].tolist()
+
+
 DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "device code unknown": ({"device": (99, 0)}, "device"),
     "dtype code unknown": ({"dtype": (99, 32, 1)}, "dtype|code"),
