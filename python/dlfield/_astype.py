@@ -1,30 +1,69 @@
-"""`Tensor.astype`: elements of another type in the same layout."""
+"""`Tensor.astype`, `copy` and `view`: elements of another type, or in another order."""
 
 from typing import Any
 
-import numpy as np
-
-from dlfield._native import Tensor, empty_like
+from dlfield._native import Tensor, empty_like, from_array, from_dlpack
 
 
-def astype(tensor: Tensor, dtype: Any, casting: Any, copy: bool) -> Tensor:
-    """Return a copy of `tensor` with elements of `dtype`; with `copy=False` the tensor itself if it has them.
+def prepared(tensor: Tensor, dtype: Any, order: str, casting: str, copy: bool) -> tuple[Tensor, Any, Any, str]:
+    """Return the result of `astype`, the arrays to copy its elements from and to (None: nothing to copy), and the rule.
 
     Example
     -------
     >>> import dlfield as dl
-    >>> astype(dl.zeros((2, 3), dims="KI"), "float32", "same_kind", False).dims
+    >>> prepared(dl.zeros((2, 3), dims="KI"), "float64", "K", "same_kind", False)[0].dims
     ('K', 'I')
     """
     # Without elements, to parse the dtype.
     wanted = empty_like(tensor[:0] if tensor.ndim else tensor, dtype).dtype
     if wanted == tensor.dtype:
-        return tensor.copy() if copy else tensor
-    made = empty_like(tensor, wanted)
+        return in_order(tensor, order, copy), None, None, casting
+    made = in_order(empty_like(tensor, wanted), order, False)
     on_host = made.device.type != "cuda"
-    source = tensor if on_host else tensor.to_device("cpu")
-    target = made if on_host else empty_like(made, device="cpu")
-    np.copyto(target.to_numpy(), source.to_numpy(), casting=casting)
-    if not on_host:
-        made[...] = target
+    source = (tensor if on_host else tensor.to_device("cpu")).to_numpy()
+    if casting == "same_value":
+        # NumPy has this rule in `astype` alone.
+        source, casting = source.astype(wanted, casting=casting), "unsafe"  # type: ignore[call-overload]
+    return made, source, (made if on_host else empty_like(made, device="cpu")).to_numpy(), casting
+
+
+def finish(made: Tensor, filled: Any) -> None:
+    """Bring the elements of a result that was computed on the host to its device."""
+    if made.device.type == "cuda":
+        made[...] = filled
+
+
+def in_order(tensor: Tensor, order: str, copy: bool) -> Tensor:
+    """Return a copy of `tensor` in one of NumPy's orders; with `copy=False` the tensor itself if it is in that order.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> in_order(dl.zeros((2, 3)), "F", True).strides
+    (8, 16)
+    """
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
+    if order == "A":
+        order = "F" if tensor.is_contiguous("F") and not tensor.is_contiguous("C") else "C"
+    if order == "K" or (not copy and tensor.is_contiguous(order)):
+        return tensor.copy() if copy else tensor
+    axes = range(tensor.ndim) if order == "C" else range(tensor.ndim)[::-1]
+    return from_array(tensor, layout=tuple(axes), alignment_size=1, padding="none", device=tensor.device)
+
+
+def viewed(tensor: Tensor, dtype: Any) -> Tensor:
+    """Return the memory of `tensor` as elements of another type.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> viewed(dl.zeros((2, 3), "float32", dims="KI"), "int16").shape
+    (2, 6)
+    """
+    if dtype is None:
+        return tensor[...] if tensor.ndim else tensor.transpose()
+    made = from_dlpack(tensor.to_ndarray().view(dtype), dims=tensor.dims)
+    if made.shape == tensor.shape:
+        made.halo = tensor.halo
     return made

@@ -1,6 +1,6 @@
 """`Tensor.flags`: memory order and access of a tensor, with the names of `numpy.ndarray.flags`."""
 
-import dataclasses
+from typing import Any, NamedTuple, NoReturn
 
 from dlfield._native import Tensor
 
@@ -15,9 +15,8 @@ _SHORT = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Flags:
-    """What `Tensor.flags` returns; each flag is an attribute, and an item under NumPy's names.
+class Flags(NamedTuple):
+    """What `Tensor.flags` returns; each flag is an attribute, and an item under NumPy's names. Setting one is an error.
 
     Example
     -------
@@ -32,12 +31,20 @@ class Flags:
     writeable: bool
     aligned: bool
 
-    def __getitem__(self, name: str) -> bool:
+    def __getitem__(self, name: str) -> bool:  # type: ignore[override]
         known = _SHORT.get(name, str(name).lower())
-        if known not in self.__slots__:
-            allowed = ", ".join(slot.upper() for slot in self.__slots__)
+        if known not in self._fields:
+            allowed = ", ".join(field.upper() for field in self._fields)
             raise KeyError(f"flags: {name!r} is unknown; allowed are {allowed}")
         return bool(getattr(self, known))
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"flags.{name}: expected not to be set, got {value!r}; use as_readonly() for a read-only view"
+        )
+
+    def __setitem__(self, name: str, value: Any) -> NoReturn:
+        self.__setattr__(_SHORT.get(name, str(name).lower()), value)
 
     @property
     def contiguous(self) -> bool:

@@ -272,9 +272,10 @@ class Tensor:
     def readonly(self) -> bool:
         """Whether the memory is read-only through this tensor."""
     @property
-    def data(self) -> memoryview | None:
-        """The memory as a `memoryview`, None if the host cannot read it. Raises `ExchangeError` for element types that the buffer
-        protocol lacks, as bfloat16.
+    def data(self) -> npt.NDArray[Any] | None:
+        """The memory as a NumPy array, None if the host cannot read it.
+
+        It is no `memoryview`, as that of NumPy's arrays: netCDF4 takes an object with one for an array of NumPy's.
 
         >>> import dlfield as dl
         >>> dl.zeros((2, 3)).data.shape
@@ -433,19 +434,38 @@ class Tensor:
         >>> dl.zeros((2, 3, 4)).swapaxes("I", -1).dims
         ('K', 'J', 'I')
         """
-    def astype(self, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Tensor:
-        """Returns a copy with another element type, and the same layout, padding, alignment and labels.
+    def astype(
+        self,
+        dtype: Any,
+        order: Literal["C", "F", "A", "K"] = "K",
+        casting: str = "unsafe",
+        *,
+        copy: bool | None = None,
+    ) -> Tensor:
+        """Returns a copy with another element type, and the same labels, layout, padding and alignment.
 
-        `casting` is NumPy's rule for conversions that are allowed. `copy=False` returns the field itself if it has the element
-        type. On a device, the host converts. Raises `TypeError` for a conversion that the rule does not allow.
+        `order`, `casting` and `copy` are those of `numpy.ndarray.astype`: "C" or "F" instead of "K" give that order without
+        padding, "A" gives "F" for a field in that order and "C" for others; `casting` is the rule for conversions that are
+        allowed; `copy=False` returns the field itself if it has the element type and the order. On a device, the host converts.
+        Raises `TypeError` for a conversion that the rule does not allow.
 
         >>> import dlfield as dl
         >>> dl.full(2, 1.9).astype("int32").tolist()
         [1, 1]
         """
+    def view(self, dtype: Any | None = None) -> Tensor:
+        """Returns the same memory as elements of another type, as `numpy.ndarray.view` does: with the same labels, and with the halo
+        if the element size is the same; else the last dimension gets more or fewer points, and must have no gaps.
+
+        Raises `ValueError` for a last dimension that cannot be divided so, `DTypeError` for a type that fields cannot have.
+
+        >>> import dlfield as dl
+        >>> dl.full(2, -1, "int8").view("uint8").tolist()
+        [255, 255]
+        """
     # The keywords are those of NumPy's methods; with `out` the result is that array, else a tensor.
     def sum(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the sum, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -456,7 +476,7 @@ class Tensor:
         (('I',), '6.0')
         """
     def prod(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the product, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -466,7 +486,7 @@ class Tensor:
         [8.0, 8.0]
         """
     def min(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the smallest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the smallest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -476,7 +496,7 @@ class Tensor:
         [1, 0]
         """
     def max(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the largest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the largest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -486,7 +506,7 @@ class Tensor:
         3
         """
     def any(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns whether any element is true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns whether any element is true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -496,7 +516,7 @@ class Tensor:
         False
         """
     def all(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns whether all elements are true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns whether all elements are true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -506,7 +526,7 @@ class Tensor:
         True
         """
     def mean(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the mean, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -516,7 +536,7 @@ class Tensor:
         [2.0, 3.0]
         """
     def var(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the variance, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -526,7 +546,7 @@ class Tensor:
         1.0
         """
     def std(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
-        """Returns the standard deviation, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+        """Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -535,9 +555,9 @@ class Tensor:
         >>> dl.from_array([1.0, 5.0]).std().item()
         2.0
         """
-    def copy(self) -> Tensor:
-        """Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
-        fails.
+    def copy(self, order: Literal["C", "F", "A", "K"] = "K") -> Tensor:
+        """Returns a writable copy with the same labels, layout, padding and alignment; with `order` "C", "F" or "A" in that order of
+        NumPy's, without padding. Raises `MemoryError` if the allocation fails.
 
         >>> import dlfield as dl
         >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
@@ -667,6 +687,7 @@ class Tensor:
     @overload
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __delitem__(self, key: Any, /) -> None: ...
     def __bool__(self) -> bool: ...
     def __index__(self) -> int: ...
     def __int__(self) -> int: ...

@@ -7,6 +7,31 @@ import numpy as np
 from dlfield._native import Tensor
 
 
+def in_numpys_words(tensor: Tensor, method: str, axis: Any, keywords: dict[str, Any]) -> tuple[Any, Any, str | None]:
+    """Return axis and keywords of a reduction with `dim` and `skipna` replaced, and the ufunc if another one computes.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> in_numpys_words(dl.ones((2, 3)), "min", None, {"dim": "J", "skipna": True})
+    ('J', {}, 'fmin')
+    """
+    dim = keywords.pop("dim", None)
+    if dim is not None:
+        if axis is not None:
+            raise TypeError(f"dim: expected axis or dim, got both, {axis!r} and {dim!r}")
+        axis = None if dim is ... else tuple(dim) if isinstance(dim, list) else dim
+    if method in ("any", "all") or not keywords.pop("skipna", False) or _is_integer(tensor.dtype):
+        return axis, keywords, None
+    if method in ("min", "max"):
+        return axis, keywords, f"f{method}"
+    if tensor.device.type in ("cuda", "cuda_managed"):
+        raise TypeError("skipna: CuPy's reductions have no mask; copy the field with to_device('cpu')")
+    valid, where = ~np.isnan(tensor), keywords.get("where", True)
+    keywords["where"] = valid if where is True else valid & where
+    return axis, keywords, None
+
+
 def mean(
     tensor: Tensor,
     axis: Any = None,

@@ -174,8 +174,8 @@ def _buffer_of(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
 
 
 def _checked(copy: Any) -> bool | None:
-    """Return the argument `copy` as None, True or False; NumPy's booleans would fail a check by `is`."""
-    if copy is None or isinstance(copy, (bool, np.bool_)):
+    """Return the argument `copy` as None, True or False; NumPy's booleans, 1 and 0 would fail a check by `is`."""
+    if copy is None or (isinstance(copy, (bool, np.bool_, int)) and copy in (0, 1)):
         return None if copy is None else bool(copy)
     raise TypeError(f"copy: {copy!r}; allowed is None, True or False")
 

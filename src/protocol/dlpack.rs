@@ -73,9 +73,8 @@ pub(crate) unsafe fn read_into(
     };
     let start = tensor.data.cast::<u8>();
     let data = if tensor.byte_offset == 0 { start } else { offset_by(start, tensor.byte_offset)? };
-    let mut set = |strides: &[i64]| {
-        descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)
-    };
+    let mut set =
+        |strides: &[i64]| descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides);
     match set(strides) {
         Err(ExchangeError::Span { .. }) => Ok(set(&signed(strides, dtype.itemsize()))?),
         result => Ok(result?),

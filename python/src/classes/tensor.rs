@@ -17,7 +17,8 @@ use dlfield::{Descriptor, Tensor};
 /// >>> field.domain_view[...] = 1.0
 /// >>> float(np.asarray(field).sum())
 /// 64.0
-#[pyclass(name = "Tensor", module = "dlfield", frozen, weakref)]
+// As a sequence it has the length that `PySequence_Size` looks for; NumPy's arrays are sequences too.
+#[pyclass(name = "Tensor", module = "dlfield", frozen, weakref, sequence)]
 pub(crate) struct PyTensor(pub(crate) Tensor, pub(crate) BufferParts);
 
 impl PyTensor {

@@ -28,8 +28,8 @@ enum Instead {
     Of(&'static str),
 }
 
-/// Attributes of the arrays of other libraries than NumPy, and what to use instead.
-const OF_OTHERS: [(&str, &str); 34] = [
+/// Attributes of the arrays of other libraries, and what to use instead.
+const OF_OTHERS: [(&str, &str); 35] = [
     ("as_cupy", "dl.as_cupy(field)"),
     ("as_jax", "dl.as_jax(field)"),
     ("as_numpy", "to_numpy()"),
@@ -57,6 +57,8 @@ const OF_OTHERS: [(&str, &str); 34] = [
     ("requires_grad_", "dl.as_torch(field).requires_grad_()"),
     ("roll", "dl.from_array(numpy.roll(field, ...))"),
     ("sel", "dlfield.xarray.to_xarray(field, coords=...).sel(...)"),
+    // NumPy's own would change an array that nobody keeps.
+    ("setflags", "as_readonly() for a read-only view"),
     ("to", "to_device(...) for another device, astype(...) for another dtype"),
     ("to_jax", "dl.as_jax(field)"),
     ("to_pandas", "pandas.DataFrame(field)"),
@@ -87,9 +89,9 @@ const OF_TENSORS: [&str; 17] = [
     "values",
 ];
 
-#[pymethods]
 impl Absent {
-    fn __get__(&self, instance: &Bound<'_, PyAny>, _owner: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    /// The error for a look-up, or for a value that is set.
+    fn error(&self, instance: &Bound<'_, PyAny>, is_set: bool) -> PyErr {
         let array = match instance.cast::<PyTensor>() {
             Ok(tensor) if tensor.get().descriptor().device().is_cuda() => "to_cupy()",
             _ => "to_numpy()",
@@ -97,10 +99,22 @@ impl Absent {
         let (name, class) = (self.name.bind(instance.py()), self.class);
         let instead = match self.instead {
             Instead::OfArray { is_method: true } => format!("{array}.{name}(...)"),
+            Instead::OfArray { is_method: false } if is_set => format!("{array}.{name} = ..."),
             Instead::OfArray { is_method: false } => format!("{array}.{name}"),
             Instead::Of(other) => other.to_owned(),
         };
-        Err(new_error::<PyAttributeError>(format!("'{class}' object has no attribute '{name}': use {instead}")))
+        new_error::<PyAttributeError>(format!("'{class}' object has no attribute '{name}': use {instead}"))
+    }
+}
+
+#[pymethods]
+impl Absent {
+    fn __get__(&self, instance: &Bound<'_, PyAny>, _owner: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        Err(self.error(instance, false))
+    }
+
+    fn __set__(&self, instance: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(self.error(instance, true))
     }
 }
 

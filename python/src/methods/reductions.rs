@@ -9,7 +9,7 @@ use crate::ufunc;
 
 #[pymethods]
 impl PyTensor {
-    /// Returns the sum, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -24,10 +24,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("sum", "add", slf, axis, keywords)
+        reduced(slf, "sum", "add", axis, keywords)
     }
 
-    /// Returns the product, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -41,10 +41,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("prod", "multiply", slf, axis, keywords)
+        reduced(slf, "prod", "multiply", axis, keywords)
     }
 
-    /// Returns the smallest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the smallest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -58,10 +58,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("min", "minimum", slf, axis, keywords)
+        reduced(slf, "min", "minimum", axis, keywords)
     }
 
-    /// Returns the largest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the largest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -75,10 +75,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("max", "maximum", slf, axis, keywords)
+        reduced(slf, "max", "maximum", axis, keywords)
     }
 
-    /// Returns whether any element is true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns whether any element is true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -92,10 +92,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("any", "logical_or", slf, axis, keywords)
+        reduced(slf, "any", "logical_or", axis, keywords)
     }
 
-    /// Returns whether all elements are true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns whether all elements are true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -109,10 +109,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("all", "logical_and", slf, axis, keywords)
+        reduced(slf, "all", "logical_and", axis, keywords)
     }
 
-    /// Returns the mean, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -126,11 +126,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let statistics = slf.py().import(intern!(slf.py(), "dlfield._statistics"))?;
-        statistics.call_method(intern!(slf.py(), "mean"), (slf, axis), keywords)
+        statistic(slf, "mean", axis, keywords)
     }
 
-    /// Returns the variance, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -144,11 +143,10 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let statistics = slf.py().import(intern!(slf.py(), "dlfield._statistics"))?;
-        statistics.call_method(intern!(slf.py(), "var"), (slf, axis), keywords)
+        statistic(slf, "var", axis, keywords)
     }
 
-    /// Returns the standard deviation, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+    /// Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
@@ -162,7 +160,56 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let statistics = slf.py().import(intern!(slf.py(), "dlfield._statistics"))?;
-        statistics.call_method(intern!(slf.py(), "std"), (slf, axis), keywords)
+        statistic(slf, "std", axis, keywords)
     }
+}
+
+/// Reduces by NumPy's ufunc of this name; `method` is the name of the tensor's method.
+fn reduced<'py>(
+    slf: &Bound<'py, PyTensor>,
+    method: &str,
+    ufunc: &str,
+    axis: Option<&Bound<'py, PyAny>>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match in_numpys_words(slf, method, axis, keywords)? {
+        None => ufunc::reduced(method, ufunc, slf, axis, keywords),
+        Some((axis, keywords, other)) => {
+            ufunc::reduced(method, other.as_deref().unwrap_or(ufunc), slf, Some(&axis), Some(&keywords))
+        }
+    }
+}
+
+/// Calls the function of `dlfield._statistics` of this name.
+fn statistic<'py>(
+    slf: &Bound<'py, PyTensor>,
+    method: &str,
+    axis: Option<&Bound<'py, PyAny>>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let statistics = slf.py().import(intern!(slf.py(), "dlfield._statistics"))?;
+    match in_numpys_words(slf, method, axis, keywords)? {
+        None => statistics.call_method(method, (slf, axis), keywords),
+        Some((axis, keywords, _)) => statistics.call_method(method, (slf, axis), Some(&keywords)),
+    }
+}
+
+/// An axis, keywords, and the name of the ufunc if another one computes.
+type Words<'py> = (Bound<'py, PyAny>, Bound<'py, PyDict>, Option<String>);
+
+/// Axis and keywords with xarray's words, `dim` and `skipna`, replaced by NumPy's; `None` without such words.
+fn in_numpys_words<'py>(
+    slf: &Bound<'py, PyTensor>,
+    method: &str,
+    axis: Option<&Bound<'py, PyAny>>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Option<Words<'py>>> {
+    let py = slf.py();
+    let Some(keywords) = keywords else { return Ok(None) };
+    if !keywords.contains(intern!(py, "dim"))? && !keywords.contains(intern!(py, "skipna"))? {
+        return Ok(None);
+    }
+    let statistics = py.import(intern!(py, "dlfield._statistics"))?;
+    let found = statistics.call_method1(intern!(py, "in_numpys_words"), (slf, method, axis, keywords.copy()?))?;
+    Ok(Some(found.extract()?))
 }

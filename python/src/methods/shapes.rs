@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -118,23 +118,50 @@ impl PyTensor {
         Ok(PyTensor::new(self.0.transpose(&axes)?))
     }
 
-    /// Returns a copy with another element type, and the same layout, padding, alignment and labels.
+    /// Returns a copy with another element type, and the same labels, layout, padding and alignment.
     ///
-    /// `casting` is NumPy's rule for conversions that are allowed. `copy=False` returns the field itself if it has the element
-    /// type. On a device, the host converts. Raises `TypeError` for a conversion that the rule does not allow.
+    /// `order`, `casting` and `copy` are those of `numpy.ndarray.astype`: "C" or "F" instead of "K" give that order without
+    /// padding, "A" gives "F" for a field in that order and "C" for others; `casting` is the rule for conversions that are
+    /// allowed; `copy=False` returns the field itself if it has the element type and the order. On a device, the host converts.
+    /// Raises `TypeError` for a conversion that the rule does not allow.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.full(2, 1.9).astype("int32").tolist()
     /// [1, 1]
-    #[pyo3(signature = (dtype, *, casting="unsafe", copy=true))]
+    #[pyo3(signature = (dtype, order="K", casting="unsafe", *, copy=None))]
     fn astype<'py>(
         slf: &Bound<'py, PyTensor>,
         dtype: &Bound<'py, PyAny>,
+        order: &str,
         casting: &str,
-        copy: bool,
+        copy: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let module = slf.py().import(intern!(slf.py(), "dlfield._astype"))?;
-        module.call_method1(intern!(slf.py(), "astype"), (slf, dtype, casting, copy))
+        let py = slf.py();
+        let copy = copy.map_or(Ok(true), |copy| args::flag("copy", copy))?;
+        let module = py.import(intern!(py, "dlfield._astype"))?;
+        let prepared = module.call_method1(intern!(py, "prepared"), (slf, dtype, order, casting, copy))?;
+        let (made, from, to, casting): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, String) =
+            prepared.extract()?;
+        if !from.is_none() {
+            // Called here, so that a warning of NumPy's names the line that called `astype`.
+            let casting = PyDict::from_sequence([("casting", casting)].into_pyobject(py)?.as_any())?;
+            py.import(intern!(py, "numpy"))?.call_method("copyto", (&to, from), Some(&casting))?;
+            module.call_method1(intern!(py, "finish"), (&made, to))?;
+        }
+        Ok(made)
+    }
+
+    /// Returns the same memory as elements of another type, as `numpy.ndarray.view` does: with the same labels, and with the halo
+    /// if the element size is the same; else the last dimension gets more or fewer points, and must have no gaps.
+    ///
+    /// Raises `ValueError` for a last dimension that cannot be divided so, `DTypeError` for a type that fields cannot have.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.full(2, -1, "int8").view("uint8").tolist()
+    /// [255, 255]
+    #[pyo3(signature = (dtype=None))]
+    fn view<'py>(slf: &Bound<'py, PyTensor>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import(intern!(slf.py(), "dlfield._astype"))?.call_method1(intern!(slf.py(), "viewed"), (slf, dtype))
     }
 
     /// Memory order and access, with the names of `numpy.ndarray.flags`, also as items: `flags["C_CONTIGUOUS"]`. Read-only.

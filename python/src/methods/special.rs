@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "an iterator is made through the interpreter's C API")]
 
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyTuple};
 use pyo3::{ffi, intern};
@@ -11,7 +11,7 @@ use pyo3::{ffi, intern};
 use crate::classes::tensor::PyTensor;
 use crate::methods::{index, pickle};
 use crate::ufunc;
-use dlfield::native::new_error;
+use dlfield::native::{new_error, sync};
 
 #[pymethods]
 impl PyTensor {
@@ -48,14 +48,20 @@ impl PyTensor {
         index::set(slf, key, value)
     }
 
-    fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.copy(py)
+    pub(crate) fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        Ok(PyTensor::new(sync::copy_like(py, &self.0)?))
+    }
+
+    /// Raises `ValueError`, as NumPy's arrays do.
+    fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let fix = "numpy.delete(field, ...) returns an array without them";
+        Err(new_error::<PyValueError>(format!("elements of a field cannot be deleted; {fix}")))
     }
 
     fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyDict>) -> PyResult<PyTensor> {
         // A tensor holds no objects to copy deeply, and the `copy` module itself remembers what this returns.
         let _ = memo;
-        self.copy(py)
+        self.__copy__(py)
     }
 
     fn __reduce_ex__<'py>(&self, py: Python<'py>, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {

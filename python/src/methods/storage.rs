@@ -2,24 +2,25 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
 
 use crate::classes::tensor::PyTensor;
+use crate::export;
 use crate::export::cupy;
 use dlfield::Device;
 
 #[pymethods]
 impl PyTensor {
-    /// The memory as a `memoryview`, None if the host cannot read it. Raises `ExchangeError` for element types that the buffer
-    /// protocol lacks, as bfloat16.
+    /// The memory as a NumPy array, None if the host cannot read it.
+    ///
+    /// It is no `memoryview`, as that of NumPy's arrays: netCDF4 takes an object with one for an array of NumPy's.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3)).data.shape
     /// (2, 3)
     #[getter]
-    fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
+    fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let reaches = slf.get().descriptor().device().is_host_readable();
-        if reaches { PyMemoryView::from(slf.as_any()).map(Some) } else { Ok(None) }
+        reaches.then(|| export::numpy::view_of(slf)).transpose()
     }
 
     /// The memory as a `cupy.cuda.MemoryPointer`, None if no GPU can read it.

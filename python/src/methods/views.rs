@@ -53,15 +53,20 @@ impl PyTensor {
         Ok(PyTensor::new(self.0.block()?))
     }
 
-    /// Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
-    /// fails.
+    /// Returns a writable copy with the same labels, layout, padding and alignment; with `order` "C", "F" or "A" in that order of
+    /// NumPy's, without padding. Raises `MemoryError` if the allocation fails.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
     /// >>> field.copy().readonly, field.copy().dims
     /// (False, ('K', 'I'))
-    pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        Ok(PyTensor::new(sync::copy_like(py, &self.0)?))
+    #[pyo3(signature = (order="K"))]
+    fn copy<'py>(slf: &Bound<'py, PyTensor>, order: &str) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if order == "K" {
+            return Ok(slf.get().__copy__(py)?.into_pyobject(py)?.into_any());
+        }
+        py.import(intern!(py, "dlfield._astype"))?.call_method1(intern!(py, "in_order"), (slf, order, true))
     }
 
     /// Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without

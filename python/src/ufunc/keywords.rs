@@ -16,11 +16,10 @@ const CALL: [&str; 7] = ["out", "where", "dtype", "casting", "order", "subok", "
 const REDUCE: [&str; 6] = ["axis", "dtype", "out", "keepdims", "initial", "where"];
 
 /// Keywords of other libraries, and what to write here.
-const HINTS: [(&str, &str); 4] = [
+const HINTS: [(&str, &str); 3] = [
     ("dims", "write axis: a number, a label, or a tuple of these"),
-    ("dim", "write axis: a number, a label, or a tuple of these"),
     ("axes", "write axis: a number, a label, or a tuple of these"),
-    ("skipna", "NaN is not skipped; use numpy.nansum or a similar function"),
+    ("skipna", "NaN is true; leave it out with where=~numpy.isnan(field)"),
 ];
 
 /// The keywords of a call or reduction.

@@ -21,13 +21,15 @@ use dlfield::native::{getattr, sync};
 use dlfield::{Device, Spec, Tensor};
 
 /// CuPy's functions for reductions, as most of its ufuncs have no `reduce`.
-const REDUCTIONS: [(&str, &str); 6] = [
+const REDUCTIONS: [(&str, &str); 8] = [
     ("add", "sum"),
     ("multiply", "prod"),
     ("logical_and", "all"),
     ("logical_or", "any"),
     ("maximum", "max"),
     ("minimum", "min"),
+    ("fmax", "nanmax"),
+    ("fmin", "nanmin"),
 ];
 
 /// The library that computes.
@@ -237,7 +239,7 @@ impl<'py> ArrayLibrary<'py> {
             keywords.del_item("dtype")?;
         }
         cupy::on(module, *device, written, || {
-            if !matches!(&*name, "maximum" | "minimum") {
+            if !matches!(&*name, "maximum" | "minimum" | "fmax" | "fmin") {
                 return reduction.call((array,), Some(keywords)).map(drop);
             }
             // By keyword: CuPy has other parameters before `copy`, which it rejects.

@@ -28,10 +28,12 @@ static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOn
 
 static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Converts True or False.
+/// Converts True or False, or 1 or 0 as NumPy does.
 pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let wrong = || new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)));
-    value.extract().map_err(|_| wrong())
+    match value.extract::<bool>().or_else(|_| value.extract::<u8>().map(|number| number == 1)) {
+        Ok(flag) if value.eq(flag)? => Ok(flag),
+        _ => Err(new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)))),
+    }
 }
 
 /// Converts a string.

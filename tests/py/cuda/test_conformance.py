@@ -306,8 +306,8 @@ DIFFERENCES: list[tuple[str, type[Exception], Callable[[Cell], bool]]] = [
 ]
 
 
-# Where CuPy computes other values: the sign of zeros in complex products, and remainders of quotients without fractions,
-# as it takes `a % b` for `a - floor(a / b) * b`.
+# Where CuPy computes other values: the sign of zeros in complex products, and remainders of large quotients, as `a % b` is
+# `a - floor(a / b) * b` there.
 OTHER_VALUES = [("prod", "complex64"), ("prod", "complex128"), ("mod", "uint64")]
 
 

@@ -119,9 +119,9 @@ def test_a_storage_with_one_buffer_has_nothing_to_synchronize() -> None:
 def test_data_is_the_memory() -> None:
     field: Any = storage.zeros((4, 3), layout=(1, 0))
     field.data[2, 1] = 7.0
-    assert (field[2, 1], field.data.strides, field.data.readonly) == (7.0, field.strides, False)
+    assert (field[2, 1], field.data.strides, field.data.flags.writeable) == (7.0, field.strides, True)
     assert (field.data.shape, field.device_data) == ((4, 3), None)
-    assert field.as_readonly().data.readonly
+    assert not field.as_readonly().data.flags.writeable
 
 
 def test_halos_of_views_and_of_later_copies() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import operator
 import pydoc
 import re
@@ -122,6 +123,24 @@ def test_keywords_of_reductions() -> None:
         assert np.isnan(dl.zeros(0).mean().item())
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "min", "max", "mean", "var", "std"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "c16"])
+def test_xarrays_words(name: str, dtype: str) -> None:
+    """`dim` is `axis`, and `skipna` leaves NaN out."""
+    if name in ("min", "max") and dtype == "c16":
+        return
+    values = numbered((2, 3, 4), dtype, dims=("time", "lat", "lon"))
+    for dim, axis in (("lat", 1), (["time", "lon"], (0, 2)), (..., None)):
+        np.testing.assert_allclose(getattr(values, name)(dim=dim), getattr(values.to_numpy(), name)(axis), rtol=1e-5)
+    if dtype != "i4":
+        values[1, :, 2] = np.nan
+    found = getattr(values, name)(dim="lon", skipna=True)
+    assert found.dims == ("time", "lat")
+    np.testing.assert_allclose(found, getattr(np, f"nan{name}")(values.to_numpy(), 2), rtol=1e-5)
+    with pytest.raises(TypeError, match=r"^dim: "):
+        getattr(values, name)("lat", dim="lon")
+
+
 @pytest.mark.parametrize("method", ["mean", "var", "std"])
 def test_dtypes_of_statistics_are_numpys(method: str) -> None:
     values = field("c16")
@@ -213,8 +232,49 @@ def test_astype() -> None:
     assert (found.tolist(), found.dtype) == ([[-1] * 3] * 2, np.int32)
     for name in ("dims", "layout", "alignment_size", "halo", "origin", "shape"):
         assert getattr(found, name) == getattr(values, name)
-    assert values.astype("f8", copy=False) is values
+    for copy in (False, 0, np.False_):
+        assert values.astype("f8", copy=copy) is values
     assert values.astype("f8").ptr != values.ptr
+    if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+        assert dl.ones(2).astype("i4", casting="same_value").tolist() == [1, 1]
+        with pytest.raises(ValueError, match="same_value"):
+            values.astype("i4", casting="same_value")
+    with pytest.warns(np.exceptions.ComplexWarning) as seen:
+        dl.zeros(2, "c16").astype("f8")
+    assert seen[0].filename == __file__
+
+
+@pytest.mark.parametrize("keywords", ORDERS)
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+def test_orders_are_numpys(keywords: dict[str, Any], order: Any) -> None:
+    values = field(dims="KIJ", **keywords)
+    for found in (values.copy(order), values.astype("f4", order), values.astype("f8", order, copy=False)):
+        assert (found.dims, found.tolist()) == (values.dims, values.tolist())
+        expected = values.to_numpy().astype(found.dtype, order=order)
+        assert order == "K" or found.to_numpy().strides == expected.strides
+    with pytest.raises(ValueError, match=r"^order: "):
+        values.copy("B")  # type: ignore[arg-type]
+
+
+def test_views_of_other_types_are_numpys() -> None:
+    values = field(dims="KIJ", halo=(0, 1, 0))
+    found = values.view("i8")
+    assert (found.tolist(), found.ptr) == (values.to_numpy().view("i8").tolist(), values.ptr)
+    assert (found.dims, found.halo) == (values.dims, values.halo)
+    assert values.view("f4").tolist() == values.to_numpy().view("f4").tolist()
+    assert values.view().dims == values.dims
+    with pytest.raises(ValueError, match="contiguous"):
+        field(backend="F").view("f4")
+
+
+def test_a_tensor_is_a_sequence() -> None:
+    values = dl.from_array([1, 3, 5])
+    assert list(reversed(values)) == [5, 3, 1]
+    assert bisect.bisect(values, 3) == 2
+    assert np.concatenate(field()).tolist() == np.concatenate(field().to_numpy()).tolist()
+    torch = pytest.importorskip("torch")
+    assert torch.tensor([values, values]).tolist() == torch.as_tensor([values] * 2).tolist() == [[1, 3, 5]] * 2
+    assert torch.arange(9)[values].tolist() == [1, 3, 5]
 
 
 @pytest.mark.parametrize("keywords", ORDERS)
@@ -228,13 +288,15 @@ def test_flags_are_numpys(keywords: dict[str, Any]) -> None:
         field().flags["OTHER"]
     with pytest.raises(KeyError, match="flags: 1 is unknown"):
         field().flags[1]
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match=r"^flags\.writeable: .*as_readonly\(\)"):
         field().flags.writeable = False
+    with pytest.raises(AttributeError, match=r"^flags\.writeable: "):
+        field().flags["W"] = False
 
 
 def test_methods_that_a_tensor_lacks_name_the_one_to_use() -> None:
     values: Any = field()
-    for name, hint in (("cumsum", r"cumsum\(\.\.\.\)"), ("real", "real$"), ("view", r"view\(\.\.\.\)")):
+    for name, hint in (("cumsum", r"cumsum\(\.\.\.\)"), ("real", "real$"), ("byteswap", r"byteswap\(\.\.\.\)")):
         with pytest.raises(AttributeError, match=rf"no attribute '{name}': use to_numpy\(\)\.{hint}"):
             getattr(values, name)
         assert not hasattr(values, name)
@@ -246,3 +308,10 @@ def test_methods_that_a_tensor_lacks_name_the_one_to_use() -> None:
     with pytest.raises(AttributeError, match=r"'nothing'$"):
         values.nothing  # noqa: B018
     assert "Returns the sum" in pydoc.render_doc(dl.Tensor)
+    for name in ("real", "flat"):
+        with pytest.raises(AttributeError, match=rf"use to_numpy\(\)\.{name} = "):
+            setattr(values, name, 0)
+    with pytest.raises(AttributeError, match=r"use as_readonly\(\)"):
+        values.setflags(write=False)
+    with pytest.raises(ValueError, match=r"numpy\.delete\(field, "):
+        del values[0]
