@@ -306,8 +306,8 @@ DIFFERENCES: list[tuple[str, type[Exception], Callable[[Cell], bool]]] = [
 ]
 
 
-# Where CuPy computes other values: the sign of zeros in complex products, and remainders of large quotients, as `a % b` is
-# `a - floor(a / b) * b` there.
+# Where CuPy computes other values: the sign of zeros in complex products, and large remainders: its `a % b` is
+# `a - floor(a / b) * b`.
 OTHER_VALUES = [("prod", "complex64"), ("prod", "complex128"), ("mod", "uint64")]
 
 
