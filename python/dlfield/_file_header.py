@@ -100,6 +100,8 @@ def read(file: BinaryIO, path: str) -> Header:
     if wrong := [name for name, is_valid in _valid(found).items() if not is_valid]:
         raise _wrong(path, f"{wrong[0]} in the header is {str(found[wrong[0]])[:80]}")
     header = Header(*(found[name] for name in Header._fields))
+    if header.offset < _START.size + size:
+        raise _wrong(path, f"offset in the header is {header.offset}, and the header ends at byte {_START.size + size}")
     if header.byteorder != sys.byteorder:
         raise _wrong(path, f"its elements are {header.byteorder}-endian, and this machine is {sys.byteorder}-endian")
     return header

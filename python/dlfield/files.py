@@ -2,13 +2,16 @@
 
 import contextlib
 import errno
+import fcntl
+import hashlib
 import io
+import itertools
 import math
 import mmap
 import os
-import secrets
 import stat
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -27,8 +30,11 @@ _MODES: dict[str, tuple[Literal["rb", "r+b"], int]] = {
     "c": ("rb", mmap.ACCESS_COPY),
 }
 
-# What systems report whose file system cannot reserve blocks.
-_NO_FALLOCATE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+# Bytes that are written at a time: as many as the caches of a processor hold.
+_PIECE = 4 << 20
+
+# How many programs may save one field at a time.
+_MOST_SAVES = 100
 
 
 def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
@@ -39,7 +45,8 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     has the format. Bytes between the elements are written as zeros.
 
     The file is written beside `path` and then renamed. So a reader finds the old or the new file, never a part of it,
-    and a field that is open keeps the old one's memory.
+    and a field that is open keeps the old one's memory. A new file that replaces another has its permissions, without
+    special bits, and its owner where the system allows that. What a save leaves that was killed, the next one removes.
 
     Parameters
     ----------
@@ -57,7 +64,8 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     NotAnArrayError, ExchangeError, DeviceError
         As for `from_dlpack`.
     OSError
-        The file cannot be written, or the disk is full. Then there is no new file.
+        The file cannot be written, or the disk is full. Then there is no new file. What has the name already is no
+        regular file, or a link that the system does not let this user follow.
 
     Example
     -------
@@ -70,7 +78,7 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     (True, ((1, 1), (1, 1), (0, 0)), 120.0)
     """
     text = text_of_path(path, "; the path comes first, then the field" if isinstance(field, str | os.PathLike) else "")
-    target = Path(os.path.realpath(text))
+    target, old = _target(text)
     if target.suffix not in {".npy", ".dlf"}:
         raise LayoutError(f"path: {text!r}; allowed is a name that ends in '.npy' or '.dlf'")
     tensor = field if isinstance(field, Tensor) else _native.from_dlpack(field)
@@ -84,21 +92,10 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
 
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "path: there is no such folder; make it first", str(target.parent))
-    # In the same folder, as no file can be renamed to another file system.
-    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with beside.open("x+b") as file:
-            with contextlib.suppress(FileNotFoundError):
-                beside.chmod(stat.S_IMODE(target.stat().st_mode))
-            _reserve(file, offset + block)
-            file.seek(0)
-            file.write(start)
-            file.flush()
-            _write(file, offset, strides, tensor)
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with _replacing(target, old) as file:
+        file.write(start)
+        _write(file, offset, strides, tensor)
+        file.truncate(offset + block)
 
 
 def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c"] = "r") -> Tensor:
@@ -252,28 +249,116 @@ def _compact(field: Tensor, axes: range) -> list[int]:
     return strides
 
 
-def _reserve(file: BinaryIO, size: int) -> None:
-    """Give a new file its size in zeros, on the disk: writing to a mapped hole of a full disk would end the process."""
-    if hasattr(os, "posix_fallocate"):
+def _target(path: str) -> tuple[Path, os.stat_result | None]:
+    """Return the file that a path leads to, and what is there."""
+    target = Path(os.path.realpath(path))
+    try:
+        # The system follows links as far as it allows: none that another user has put into a folder like /tmp.
+        old = Path(path).stat()
+        if not stat.S_ISREG(old.st_mode):
+            raise OSError(errno.EINVAL, "path: there is no regular file; pass another name", path)
+        if not os.path.samestat(old, target.lstat()):
+            raise OSError(errno.ELOOP, "path: a link that was changed meanwhile; save again", path)
+    except FileNotFoundError:
+        return target, None
+    return target, old
+
+
+@contextlib.contextmanager
+def _replacing(target: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
+    """Open a new file, which becomes the target at the end. After an error there is no new file."""
+    # In the same folder, as no file can be renamed to another file system. Names may be too long to be made longer.
+    sign = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+    names = [target.with_name(f".dlfield-{sign}-{number}.tmp") for number in range(_MOST_SAVES)]
+    for left in itertools.takewhile(os.path.lexists, names):
+        _remove_left(left)
+    number, beside = _created(names, 0o666 if old is None else 0o600)
+    try:
+        with os.fdopen(number, "w+b") as file:
+            yield file
+            file.flush()
+            if old is not None:
+                _set_access(number, old)
+            beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _created(names: list[Path], mode: int) -> tuple[int, Path]:
+    """Create a file with the first name that is free, and lock it as long as it is open."""
+    for path in names:
         try:
-            os.posix_fallocate(file.fileno(), 0, size)
-        except OSError as error:
-            if error.errno not in _NO_FALLOCATE:
-                raise
-        else:
-            return
-    zeros = bytes(1 << 20)
-    while size > 0:
-        size -= file.write(zeros[:size])
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        except FileExistsError:
+            continue
+        # Not all file systems have locks.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        # Before it was locked, another save may have taken it for one that was left.
+        if os.fstat(file).st_nlink > 0:
+            return file, path
+        os.close(file)
+    raise FileExistsError(errno.EEXIST, "path: too many saves at a time; remove what they have left", str(names[0]))
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the file of a save that was killed: nobody has locked it."""
+    with contextlib.suppress(OSError):
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(file)
+
+
+def _set_access(file: int, old: os.stat_result) -> None:
+    """Give a file the owner and the permissions of the one that it replaces."""
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    for user, group in ((old.st_uid, old.st_gid), (-1, old.st_gid)):
+        with contextlib.suppress(PermissionError):
+            os.fchown(file, user, group)
+            break
+    else:
+        # In another group, which gets what everybody has.
+        mode = mode & 0o707 | (mode & 0o007) << 3
+    os.fchmod(file, mode)
 
 
 def _write(file: BinaryIO, offset: int, strides: list[int], field: Tensor) -> None:
-    """Write the elements to their place in a file, through a mapping."""
-    with _mapped(file, mmap.ACCESS_WRITE) as memory:
+    """Write the elements to their place in a new file, in pieces, between which signals are handled.
+
+    A mapping of the file would take ten times as long: the system makes each of its pages when it is first touched.
+    """
+    if field.size == 0:
+        return
+    order = sorted(range(field.ndim), key=lambda axis: -strides[axis])
+    axes = [axis for axis in order if field.shape[axis] > 1]
+    # Zeros, also between the elements: those of all pieces are at the same distances.
+    memory = np.zeros(0, np.uint8)
+    for start, size, part in _pieces(field, strides, axes, 0):
+        file.seek(offset + start)
+        if size == part.nbytes and part.device == "cpu" and all(part.strides[axis] == strides[axis] for axis in axes):
+            # It is in memory as it is in the file.
+            file.write(part.to_numpy().transpose(order).reshape(-1).view(np.uint8))
+            continue
+        if memory.size < size:
+            memory = np.zeros(size, np.uint8)
         # The same dims, as an assignment goes by labels.
-        place = _native.frombuffer(memory, field.shape, field.dtype, strides=strides, offset=offset, dims=field.dims)
-        try:
-            place[...] = field
-        finally:
-            # The mapping cannot be closed before.
-            del place
+        place = _native.frombuffer(memory, part.shape, part.dtype, strides=strides, dims=part.dims)
+        place[...] = part
+        file.write(memory[:size])
+
+
+def _pieces(field: Tensor, strides: list[int], axes: list[int], start: int) -> Iterator[tuple[int, int, Tensor]]:
+    """Yield the pieces of a field: their first byte, how many bytes they reach over, and the elements."""
+    size = field.itemsize + sum((extent - 1) * step for extent, step in zip(field.shape, strides, strict=True))
+    if size <= _PIECE or not axes:
+        yield start, size, field
+        return
+    axis = axes[0]
+    rows = max(_PIECE // strides[axis], 1)
+    for first in range(0, field.shape[axis], rows):
+        part = field[(*(slice(None),) * axis, slice(first, first + rows))]
+        yield from _pieces(part, strides, axes[1:] if rows == 1 else [], start + first * strides[axis])

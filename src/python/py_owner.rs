@@ -3,13 +3,14 @@
 #![allow(unsafe_code, reason = "a reference travels as an address")]
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Mutex, PoisonError};
 
+use dlpark::{Managed, ManagedTensorBase};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::python::ffi::attach::{attach, reattach};
+use crate::python::ffi::attach::{when_attached, when_attached_by_pyo3};
 use crate::python::ffi::saved_error::SavedError;
 use crate::tensor::Owner;
 
@@ -34,10 +35,11 @@ pub fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
 /// # Safety
 /// - `address` is a reference whose ownership the caller passes on, together with one to the object's weak reference.
 unsafe extern "C" fn release_pinned(address: *mut c_void) {
-    attach(|py| {
+    let address = address.expose_provenance();
+    when_attached(move |py| {
         // SAFETY: passed on from the caller. The weak reference of this object is alive, so this call returns the same one.
         unsafe {
-            let object = Bound::from_owned_ptr(py, address.cast());
+            let object = Bound::from_owned_ptr(py, with_exposed_provenance_mut(address));
             let weak = ffi::PyWeakref_NewRef(object.as_ptr(), null_mut());
             if weak.is_null() {
                 // The call makes no new object, so it cannot fail.
@@ -53,8 +55,23 @@ unsafe extern "C" fn release_pinned(address: *mut c_void) {
 /// # Safety
 /// - `address` is a reference whose ownership the caller passes on.
 unsafe extern "C" fn release(address: *mut c_void) {
-    // SAFETY: passed on from the caller. After the interpreter has ended, the object is gone too.
-    attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
+    let address = address.expose_provenance();
+    // SAFETY: passed on from the caller.
+    when_attached(move |py| drop(unsafe { Bound::from_owned_ptr(py, with_exposed_provenance_mut(address)) }));
+}
+
+/// An owner of a managed tensor that an object has exported, whose deleter may need the GIL.
+pub fn managed<M: ManagedTensorBase + 'static>(managed: Managed<M>) -> Owner {
+    // SAFETY: `release_managed` calls the deleter of the struct that is passed on here.
+    unsafe { Owner::object(managed.into_raw().cast(), release_managed::<M>) }
+}
+
+/// # Safety
+/// - `address` is a managed tensor that the caller passes on.
+unsafe extern "C" fn release_managed<M: ManagedTensorBase + 'static>(address: *mut c_void) {
+    let address = address.expose_provenance();
+    // SAFETY: passed on from the caller.
+    when_attached(move |_| unsafe { M::drop_raw(with_exposed_provenance_mut(address)) });
 }
 
 /// Keeps a Python object alive while the memory it owns is in use. May be dropped on any thread, and after the interpreter
@@ -69,10 +86,10 @@ impl PyOwner {
 
 impl Drop for PyOwner {
     fn drop(&mut self) {
-        let mut object = self.0.take();
-        // Attaching first releases the object at once; otherwise PyO3 would wait for the next call into this module.
-        attach(|py| drop(object.take().map(|object| object.into_bound(py))));
-        std::mem::forget(object);
+        // PyO3 alone would wait for the next call into this module.
+        if let Some(object) = self.0.take() {
+            when_attached(move |py| drop(object.into_bound(py)));
+        }
     }
 }
 
@@ -95,19 +112,14 @@ impl ReleaseHook {
 
 impl Drop for ReleaseHook {
     fn drop(&mut self) {
-        let mut function = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if function.is_none() {
-            return;
-        }
-        reattach(|py| {
-            let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
+        let Some(function) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        when_attached_by_pyo3(move |py| {
+            let function = function.into_bound(py);
             let _not_of_the_call = SavedError::take(py);
             if let Err(error) = function.call0() {
                 // There is no caller to raise in.
                 error.write_unraisable(py, Some(&function));
             }
-            drop(function);
         });
-        std::mem::forget(function);
     }
 }

@@ -10,6 +10,7 @@ use crate::memory::Executor;
 use crate::memory::cuda::current_stream;
 #[cfg(feature = "signature")]
 use crate::python::consumers;
+use crate::python::ffi::attach::release_deferred;
 #[cfg(feature = "signature")]
 use crate::tensor::in_order;
 use crate::tensor::{Owner, Tensor};
@@ -59,5 +60,6 @@ pub(crate) fn in_order_detached(py: Python<'_>, owner: Owner, device: Device) ->
 pub(crate) fn drop_detached(py: Python<'_>, owner: Owner) {
     if owner.stream_uses().is_some() {
         py.detach(|| drop(owner));
+        release_deferred(py);
     }
 }

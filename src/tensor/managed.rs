@@ -16,13 +16,14 @@ use crate::memory::cuda::{Stream, StreamUses, current_stream};
 use crate::protocol::{ExchangeError, dlpack};
 
 /// As [`Tensor::from_managed`], in place: fills the descriptor and returns the owner. That is the owner in a struct that was
-/// made here, else one that will release the struct. The caller orders the current stream's work on CUDA memory.
+/// made here, else what `own` makes of the struct. The caller orders the current stream's work on CUDA memory.
 ///
 /// # Safety
 /// - As for [`Tensor::from_managed`].
 pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     managed: Managed<M>,
     descriptor: &mut Descriptor,
+    own: fn(Managed<M>) -> Owner,
 ) -> Result<Owner> {
     // SAFETY: a `Managed` holds a live struct, whose metadata is readable.
     let (is_legacy, exported) = unsafe {
@@ -33,7 +34,7 @@ pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     if is_legacy {
         descriptor.set_readonly(true);
     }
-    let Some(exported) = exported else { return Ok(Owner::managed(managed)) };
+    let Some(exported) = exported else { return Ok(own(managed)) };
     // Owning the struct too would make a chain that grows with every round trip.
     drop(managed);
     Ok(Owner::returned(exported))
@@ -212,7 +213,7 @@ impl Tensor {
         let mut descriptor = Descriptor::BLANK;
         // SAFETY: passed on from the caller, whose contract covers what both require.
         unsafe {
-            let owner = consume_managed(managed, &mut descriptor)?;
+            let owner = consume_managed(managed, &mut descriptor, Owner::managed)?;
             let owner = in_order(owner, descriptor.device());
             Ok(Tensor::from_parts(descriptor, owner))
         }

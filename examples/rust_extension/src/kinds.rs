@@ -190,6 +190,12 @@ pub mod kinds {
         Ok(Tensor::zeros(&spec.origin(&[2, 1]).alignment_size(64))?)
     }
 
+    /// Waits, with the GIL, for a thread that drops the tensors; returns how many elements they had.
+    #[pyfunction]
+    fn dropped_elsewhere(fields: Vec<Tensor>) -> Option<i64> {
+        std::thread::spawn(move || fields.into_iter().map(|field| field.descriptor().size()).sum()).join().ok()
+    }
+
     #[pyfunction]
     fn readonly() -> Tensor {
         Tensor::from(vec![1.0f64, 2.0]).into_readonly()

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
-use dlfield::native::Description;
+use dlfield::native::{Description, release_deferred};
 use dlfield::{Descriptor, Owner};
 
 /// The validated description of an array of any library: what `describe` returns.
@@ -99,6 +99,7 @@ impl HasFreelist for PyDescriptor {
             Some(owner) if owner.stream_uses().is_some() => py.detach(|| drop(owner)),
             owner => drop(owner),
         }
+        release_deferred(py);
         self.descriptor.clear();
         drop(self.object.take().map(|object| object.into_bound(py)));
     }

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use crate::classes::buffer_parts::BufferParts;
 use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
+use dlfield::native::release_deferred;
 use dlfield::{Descriptor, Tensor};
 
 /// A field: memory with the layout a stencil needs, shared without a copy with every array library.
@@ -61,6 +62,7 @@ impl HasFreelist for PyTensor {
         } else {
             self.0.clear();
         }
+        release_deferred(py);
     }
 }
 

@@ -17,7 +17,7 @@ use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Definition, Parameters};
 use dlfield::native::new_error;
 use dlfield::native::stream::StreamArgument;
-use dlfield::native::{args, fastcall, stream, sync};
+use dlfield::native::{args, fastcall, release_deferred, stream, sync};
 use dlfield::{Error, ExchangeError, Tensor};
 
 const LEGACY: &CStr = c"dltensor";
@@ -204,8 +204,10 @@ unsafe extern "C" fn release<M: ManagedTensorBase>(capsule: *mut ffi::PyObject) 
         let name = ffi::PyCapsule_GetName(capsule);
         if !name.is_null() && [LEGACY, VERSIONED].contains(&CStr::from_ptr(name)) {
             let address = ffi::PyCapsule_GetPointer(capsule, name).expose_provenance();
+            let py = Python::assume_attached();
             // The host may have to wait for the device before the memory is released.
-            Python::assume_attached().detach(|| M::drop_raw(std::ptr::with_exposed_provenance_mut(address)));
+            py.detach(|| M::drop_raw(std::ptr::with_exposed_provenance_mut(address)));
+            release_deferred(py);
         }
     }
 }

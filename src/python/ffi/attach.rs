@@ -1,59 +1,106 @@
-//! Attaches a thread to the interpreter to release what an owner holds: on any thread, called from any library.
+//! Releases what an owner holds: at once in a thread that holds the GIL, else when a thread next does. A drop never waits for the
+//! GIL: the thread that holds it may be the one that waits for the drop.
 
-#![allow(unsafe_code, reason = "thread states are compared and acquired")]
+#![allow(unsafe_code, reason = "thread states are compared, and a call is scheduled")]
+
+use std::ffi::{c_int, c_void};
+use std::mem::{forget, take};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::attached::is_attached;
+use super::saved_error::{SavedError, report_unraisable};
+use crate::memory::fork_lock::ForkLock;
 
-/// Runs `body` attached; `None` if the interpreter has ended.
-///
-/// If the thread is attached already, PyO3 does not learn of it: `body` has to drop references as [`Bound`], because PyO3
-/// would defer the drop of a [`Py`].
+type Release = Box<dyn FnOnce(Python<'_>) + Send>;
+
+/// What was dropped without the GIL.
+static DEFERRED: ForkLock<Vec<Release>> = ForkLock::new(Vec::new());
+/// Whether there may be any.
+static IS_ANY: AtomicBool = AtomicBool::new(false);
+/// Whether the interpreter was asked to call [`run_scheduled`]. Its list is short, so it is asked once.
+static IS_SCHEDULED: AtomicBool = AtomicBool::new(false);
+
+/// This thread, if it is attached to an interpreter that runs. In 3.13 both functions are documented; PyO3 knows the older name.
 #[inline]
-pub fn attach<R>(body: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    // SAFETY: the first call may be made by any thread at any time; the thread is attached to an interpreter that runs.
+fn attached<'py>() -> Option<Python<'py>> {
+    // SAFETY: all may be called by any thread at any time. A thread whose own state is the current one is attached.
     unsafe {
-        if is_attached() && ffi::Py_IsInitialized() != 0 {
-            return Some(body(Python::assume_attached()));
-        }
+        let own = ffi::PyGILState_GetThisThreadState();
+        let is_attached = !own.is_null() && own == ffi::compat::PyThreadState_GetUnchecked();
+        (is_attached && ffi::Py_IsInitialized() != 0).then(|| Python::assume_attached())
     }
-    reattach(body)
 }
 
-/// As [`attach`], in PyO3's view too, so that `body` may drop any references.
+/// Releases something: now if this thread is attached, else once a thread is. After the interpreter has ended `release` is not
+/// called, as the objects are gone.
 ///
-/// PyO3 counts what it has attached itself. In a callback of a call that it has attached it takes the thread for attached,
-/// although a library has released the GIL since: PyTorch does, before it frees the memory of a tensor.
-pub fn reattach<R>(body: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    let _ensured = Ensured::new()?;
-    Python::try_attach(body)
+/// PyO3 does not learn that the thread is attached: `release` has to drop references as [`Bound`], because PyO3 would defer the
+/// drop of a [`Py`].
+#[inline]
+pub fn when_attached(release: impl FnOnce(Python<'_>) + Send + 'static) {
+    match attached() {
+        Some(py) => release(py),
+        None => defer(Box::new(release)),
+    }
 }
 
-/// The thread is attached while this lives.
-struct Ensured(ffi::PyGILState_STATE);
+/// As [`when_attached`], in PyO3's view too, so that `release` may drop any references.
+pub fn when_attached_by_pyo3(release: impl FnOnce(Python<'_>) + Send + 'static) {
+    when_attached(|_| {
+        Python::try_attach(release);
+    });
+}
 
-impl Ensured {
-    /// `None` if the interpreter has ended or is ending.
-    fn new() -> Option<Ensured> {
-        // SAFETY: these may be called by any thread at any time, the last one while the interpreter runs.
-        unsafe {
-            if ffi::Py_IsInitialized() == 0 {
-                return None;
-            }
-            #[cfg(Py_3_13)]
-            if ffi::Py_IsFinalizing() != 0 {
-                return None;
-            }
-            Some(Ensured(ffi::PyGILState_Ensure()))
+#[cold]
+fn defer(release: Release) {
+    // SAFETY: may be called by any thread at any time.
+    if unsafe { ffi::Py_IsInitialized() } == 0 {
+        return forget(release);
+    }
+    let mut release = Some(release);
+    DEFERRED.with(|deferred| deferred.extend(release.take()));
+    // In a child of `fork` that has lost the list.
+    forget(release);
+    IS_ANY.store(true, Ordering::Release);
+    if !IS_SCHEDULED.swap(true, Ordering::AcqRel) {
+        // SAFETY: may be called by any thread, attached or not; the function stays where it is.
+        let failed = unsafe { ffi::Py_AddPendingCall(Some(run_scheduled), null_mut()) } != 0;
+        if failed {
+            IS_SCHEDULED.store(false, Ordering::Release);
         }
     }
 }
 
-impl Drop for Ensured {
-    fn drop(&mut self) {
-        // SAFETY: the state is that of this thread's call above, and calls nest.
-        unsafe { ffi::PyGILState_Release(self.0) };
+/// The interpreter calls this in its main thread.
+extern "C" fn run_scheduled(_: *mut c_void) -> c_int {
+    IS_SCHEDULED.store(false, Ordering::Release);
+    attached().into_iter().for_each(release_deferred);
+    0
+}
+
+/// Releases what was dropped without the GIL. The main thread may wait for long before it runs Python code again, so what other
+/// threads often call calls this.
+#[inline]
+pub fn release_deferred(py: Python<'_>) {
+    if IS_ANY.load(Ordering::Relaxed) {
+        release_all(py);
     }
+}
+
+#[cold]
+fn release_all(py: Python<'_>) {
+    let _not_of_the_caller = SavedError::take(py);
+    // In PyO3's view too, for all of them.
+    Python::try_attach(|py| {
+        while IS_ANY.swap(false, Ordering::Acquire) {
+            // Foreign code runs outside the lock.
+            for release in DEFERRED.with(take).unwrap_or_default() {
+                release(py);
+                report_unraisable(py);
+            }
+        }
+    });
 }

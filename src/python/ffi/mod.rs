@@ -26,5 +26,4 @@ mod twin;
 #[path = "private/mod.rs"]
 mod twin;
 
-use self::twin::attached;
 pub use self::twin::{dict_items, instance_dict, optional_attr, type_cache};

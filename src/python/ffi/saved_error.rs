@@ -49,7 +49,6 @@ impl Drop for SavedError<'_> {
 }
 
 /// Hands the exception that is set, if any, to `sys.unraisablehook`, as the interpreter does with those of destructors.
-#[cfg(feature = "signature")]
 #[inline]
 pub fn report_unraisable(py: Python<'_>) {
     if PyErr::occurred(py) {

@@ -31,6 +31,7 @@ use crate::python::import::request::{Ownership, Request, RequestAccess, refused_
 use crate::python::import::type_info::{Exported, Framework, TypeInfo};
 use crate::python::import::{cuda_array_interface, owners, stream_sync, torch, type_info};
 use crate::python::interrupt::is_interrupt;
+use crate::python::py_owner;
 #[cfg(feature = "signature")]
 use crate::python::sync;
 #[cfg(feature = "signature")]
@@ -268,7 +269,7 @@ impl Held {
                 let managed = unsafe { take(held) }?;
                 check_copied(managed.flags(), request)?;
                 // SAFETY: as above; the struct's contents are the producer's promise.
-                unsafe { consume_managed(managed, imported.descriptor) }?
+                unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
             }
             Held::Legacy(held) => {
                 rename(capsule, c"used_dltensor")?;
@@ -277,7 +278,7 @@ impl Held {
                 let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
                 imported.readonly_unknown = true;
                 // SAFETY: as above.
-                unsafe { consume_managed(managed, imported.descriptor) }?
+                unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
             }
         };
         Ok(imported.owned(owner))
@@ -365,11 +366,11 @@ pub unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLMan
 /// # Safety
 /// - As for [`Tensor::from_managed`].
 #[cfg(feature = "signature")]
-pub unsafe fn adopt<M: ManagedTensorBase>(py: Python<'_>, managed: Managed<M>) -> Result<Tensor> {
+pub unsafe fn adopt<M: ManagedTensorBase + 'static>(py: Python<'_>, managed: Managed<M>) -> Result<Tensor> {
     let mut descriptor = Descriptor::BLANK;
     // SAFETY: passed on from the caller.
     unsafe {
-        let owner = consume_managed(managed, &mut descriptor)?;
+        let owner = consume_managed(managed, &mut descriptor, py_owner::managed)?;
         let owner = sync::in_order_detached(py, owner, descriptor.device());
         Ok(Tensor::from_parts(descriptor, owner))
     }

@@ -19,7 +19,7 @@ use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, check_exported};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{dlpack, stream_sync, torch, type_info};
-use crate::python::tensor_api;
+use crate::python::{py_owner, tensor_api};
 use crate::tensor::consume_managed;
 
 /// Imports an object whose type, with this info, has the table. `false` if another protocol has to be tried.
@@ -126,7 +126,7 @@ fn import_managed(
     let managed = unsafe { dlpack::take(managed) }?;
     dlpack::check_copied(managed.flags(), request)?;
     // SAFETY: as above; the struct's contents are the producer's promise.
-    let owner = unsafe { consume_managed(managed, imported.descriptor) }?;
+    let owner = unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?;
     let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.framework == Framework::Torch;
     Ok(imported.owned(if of_torch { torch::with_storage(object, owner, imported.descriptor)? } else { owner }))
 }

@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::with_exposed_provenance_mut;
 use std::slice::from_raw_parts;
 
 use pyo3::ffi;
@@ -14,7 +15,7 @@ use crate::dtype::DTypeError;
 use crate::layout::byte_strided_reach;
 use crate::protocol::{ExchangeError, buffer};
 use crate::python::convert::errors;
-use crate::python::ffi::attach::reattach;
+use crate::python::ffi::attach::when_attached_by_pyo3;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::owners;
 use crate::tensor::Owner;
@@ -27,7 +28,7 @@ pub(super) fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
 
 /// An exported buffer: it keeps its address and size until this is dropped, on any thread. After the interpreter has ended
 /// it is not released.
-pub(super) struct Held(Box<ffi::Py_buffer>);
+pub(super) struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
 
 // SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Send for Held {}
@@ -48,7 +49,7 @@ impl Held {
             return Err(errors::exception_set_by("the buffer protocol", object));
         }
         // SAFETY: filled on success, and all zeros is a valid struct, too.
-        Ok(Held(unsafe { view.assume_init() }))
+        Ok(Held(ManuallyDrop::new(unsafe { view.assume_init() })))
     }
 
     /// Returns an owner of the memory: that of the `Tensor` whose memory it is, else one that holds the buffer and, as that does
@@ -94,10 +95,7 @@ impl Held {
     fn into_holder(self) -> Owner {
         let mut held = ManuallyDrop::new(self);
         // SAFETY: the buffer is moved out of a value that is not used or dropped afterwards, and `release` takes it back.
-        unsafe {
-            let view = Box::into_raw(std::ptr::read(&raw mut held.0));
-            Owner::object(view.cast(), release)
-        }
+        unsafe { Owner::object(Box::into_raw(ManuallyDrop::take(&mut held.0)).cast(), release) }
     }
 
     /// Returns the address of the first byte, the number of bytes, and whether the buffer is read-only, as the producer says.
@@ -110,7 +108,7 @@ impl Held {
         #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
         let order = order as std::ffi::c_char;
         // SAFETY: the struct was filled by its producer and is still held.
-        unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.0, order) != 0 }
+        unsafe { ffi::PyBuffer_IsContiguous(&raw const **self.0, order) != 0 }
     }
 
     /// Whether the buffer is the memory of a pointer itself, as that of the pointers of `ctypes` is.
@@ -124,7 +122,7 @@ impl Held {
 
     /// Returns the format, shape, strides and suboffsets.
     fn fields(&self) -> PyResult<Fields<'_>> {
-        let view = &*self.0;
+        let view = &**self.0;
         let ndim = usize::try_from(view.ndim).map_err(|_| ExchangeError::NegativeNdim { got: view.ndim.into() })?;
         // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
         // `ndim` entries.
@@ -141,7 +139,7 @@ impl Held {
 
     /// Returns the descriptor of the elements, checked.
     pub(super) fn describe(&self) -> PyResult<Descriptor> {
-        let view = &*self.0;
+        let view = &**self.0;
         let (format, shape, byte_strides, suboffsets) = self.fields()?;
         let ndim = view.ndim.unsigned_abs() as usize;
         if shape.is_none() && ndim > 1 {
@@ -164,8 +162,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: filled in by the producer, released only here, with the interpreter attached.
-        reattach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+        // SAFETY: the buffer is not used after this, and its ownership goes to `release`.
+        unsafe { release(Box::into_raw(ManuallyDrop::take(&mut self.0)).cast()) };
     }
 }
 
@@ -174,8 +172,14 @@ impl Drop for Held {
 /// # Safety
 /// - `view` is the address of a [`Held`]'s boxed buffer, whose ownership the caller passes on.
 unsafe extern "C" fn release(view: *mut c_void) {
-    // SAFETY: passed on from the caller.
-    drop(Held(unsafe { Box::from_raw(view.cast()) }));
+    let address = view.expose_provenance();
+    when_attached_by_pyo3(move |_| {
+        // SAFETY: passed on from the caller; filled in by the producer, and released only here.
+        unsafe {
+            let mut view = Box::from_raw(with_exposed_provenance_mut::<ffi::Py_buffer>(address));
+            ffi::PyBuffer_Release(&raw mut *view);
+        }
+    });
 }
 
 /// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 use crate::layout::Metadata;
+use crate::python::ffi::attach::release_deferred;
 use crate::python::ffi::deferred;
 use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::names::{Name, Names};
@@ -110,6 +111,7 @@ pub(super) fn import<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
+    release_deferred(object.py());
     if import_by_type(object, request, imported)? {
         finish(object, request, imported)?;
     } else if !import_other(object, request, imported)? {

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import stat
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from childproc import run_python
+from childproc import run_python, started
 from dlfield import files
 
 NAMES = ("shape", "dtype", "strides", "dims", "halo", "origin", "layout", "alignment_size", "aligned_index")
@@ -200,11 +201,10 @@ def test_after_an_error_the_old_file_is_there_and_no_other(tmp_path: Path, monke
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    for step in ("_reserve", "_write"):
-        monkeypatch.setattr(files, step, full)
-        with pytest.raises(OSError, match="No space left"):
-            dl.save_field(path, dl.zeros((2,)))
-        monkeypatch.undo()
+    monkeypatch.setattr(files, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        dl.save_field(path, dl.zeros((2,)))
+    monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == ["field.dlf"]
     assert path.read_bytes() == before
     for wrong in ("field", "field.bin", "field.npz", ".dlf"):
@@ -214,20 +214,86 @@ def test_after_an_error_the_old_file_is_there_and_no_other(tmp_path: Path, monke
         dl.save_field(tmp_path / "absent" / "field.dlf", dl.zeros((2,)))
 
 
-@pytest.mark.parametrize("errno", [None, 95])
-def test_without_fallocate_zeros_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errno: int | None
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError(errno, "Operation not supported")
+@pytest.mark.parametrize("cut", [(), (slice(1, None, 2), slice(None, None, -1)), (slice(3, 4),), (..., 0)], ids=repr)
+def test_large_fields_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: Any) -> None:
+    for keywords in ({}, {"backend": "gtmc", "halo": (1, 1, 0)}, {"layout": (1, 2, 0)}):
+        field = numbered((6, 70, 40), "int16", **keywords)[cut]
+        monkeypatch.setattr(files, "_PIECE", 1 << 8)
+        dl.save_field(tmp_path / "field.dlf", field)
+        monkeypatch.undo()
+        dl.save_field(tmp_path / "whole.dlf", field)
+        assert (tmp_path / "field.dlf").read_bytes() == (tmp_path / "whole.dlf").read_bytes()
+        assert dl.open_field(tmp_path / "field.dlf").tolist() == field.tolist()
 
-    if errno is None:
-        monkeypatch.delattr(os, "posix_fallocate", raising=False)
-    else:
-        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
-    field = numbered((300, 700), alignment_size=64)
-    dl.save_field(tmp_path / "field.dlf", field)
-    np.testing.assert_array_equal(np.asarray(dl.open_field(tmp_path / "field.dlf")), np.asarray(field))
+
+def test_a_new_file_has_the_access_of_the_one_that_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others cannot read it before, either; no setuid comes back."""
+    path, seen = tmp_path / "field.dlf", []
+    write = files._write
+
+    def looking(file: Any, *arguments: Any) -> None:
+        seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+        write(file, *arguments)
+
+    monkeypatch.setattr(files, "_write", looking)
+    mask = os.umask(0o027)
+    try:
+        dl.save_field(path, dl.ones(3))
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(0o4600)
+    dl.save_field(path, dl.ones(3))
+    assert (stat.S_IMODE(path.stat().st_mode), seen) == (0o600, [0o640, 0o600])
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.dlf")
+    (tmp_path / "folder.dlf").mkdir()
+    (tmp_path / "link.dlf").symlink_to(tmp_path / "pipe.dlf")
+    for name in ("pipe.dlf", "folder.dlf", "link.dlf"):
+        with pytest.raises(OSError, match=r"path: there is no regular file"):
+            dl.save_field(tmp_path / name, dl.ones(3))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_links_of_others_in_a_folder_of_all_are_not_followed(tmp_path: Path) -> None:
+    protects = Path("/proc/sys/fs/protected_symlinks")
+    if not protects.exists() or protects.read_text().strip() == "0":
+        pytest.skip("this system follows them")
+    tmp_path.chmod(0o1777)
+    (tmp_path / "real.dlf").write_bytes(b"precious")
+    for there in ("real.dlf", "absent.dlf"):
+        (tmp_path / "link.dlf").symlink_to(tmp_path / there)
+        os.chown(tmp_path / "link.dlf", 12345, 12345, follow_symlinks=False)
+        with pytest.raises(PermissionError):
+            dl.save_field(tmp_path / "link.dlf", dl.ones(3))
+        (tmp_path / "link.dlf").unlink()
+    assert (tmp_path / "real.dlf").read_bytes() == b"precious"
+    assert [file.name for file in tmp_path.iterdir()] == ["real.dlf"]
+
+
+def test_the_next_save_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path = tmp_path / "field.dlf"
+    code = f"""
+        import os, signal
+        import dlfield as dl
+        from dlfield import files
+        files._write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        dl.save_field({str(path)!r}, dl.ones(3))
+    """
+    for _ in range(2):
+        process = started(code)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        assert len(list(tmp_path.iterdir())) == 1
+    # One that is written now stays.
+    with files._replacing(path, None) as other:
+        other.write(b"other")
+        dl.save_field(path, dl.ones(3))
+        assert dl.open_field(path).tolist() == [1.0] * 3
+    assert (path.read_bytes(), [file.name for file in tmp_path.iterdir()]) == (b"other", ["field.dlf"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")

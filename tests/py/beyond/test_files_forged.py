@@ -118,7 +118,7 @@ def test_every_part_is_needed(saved: Path) -> None:
         write(saved, {key: value for key, value in header.items() if key != name}, block)
         assert f"the header lacks {name}" in refused(saved)
     # What a later version may add does no harm.
-    write(saved, header | {"more": 1}, block)
+    write(saved, header | {"more": 1, "offset": header["offset"] + 192}, block)
     assert dl.open_field(saved).shape == (4, 5)
 
 
@@ -130,7 +130,7 @@ VALUES: list[tuple[str, list[Any]]] = [
     ("shape", ["45", None]),
     ("strides", [[64, 8, 8], [-64, 8], [64, -8], [0, 8], [64, 0], [8, 8], [32, 8], [8, 64], [64, 4], [72, 8], None]),
     ("strides", [[BIG - 8, 8]]),
-    ("offset", [-8, 10**6, BIG - 1, BIG, 1.5, None, 449]),
+    ("offset", [-8, 0, 8, 64, 256, 10**6, BIG - 1, BIG, 1.5, None, 449]),
     ("dtype", ["float128", "object", "O", "f8", "(3,)f8", "f8,f8", ">f8", "M8[s]", "S8", "complex128"]),
     ("dtype", [8, None, {"names": ["a"]}]),
     ("byteorder", ["big", "native", []]),

@@ -3,12 +3,14 @@
 `make test` builds it, with the functions of `kinds`, which only these tests call.
 """
 
+import gc
 import sys
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace as Some
 from typing import Any
 
 import numpy as np
@@ -352,6 +354,35 @@ def calls() -> dict[str, Callable[[], object]]:
         rx.count_to(9)
 
     return {"everything": everything}
+
+
+OWNED: dict[str, Callable[[Any], Any]] = {
+    "array": lambda array: array,
+    "view": lambda array: array[::-1],
+    "capsule": lambda array: array.__dlpack__(),
+    "capsule of version 1": lambda array: array.__dlpack__(max_version=(1, 0)),
+    "export": lambda array: Some(__dlpack__=array.__dlpack__, __dlpack_device__=array.__dlpack_device__),
+    "memoryview": memoryview,
+    "array interface": lambda array: Some(__array_interface__=array.__array_interface__, kept=array),
+    "array struct": lambda array: Some(__array_struct__=array.__array_struct__, kept=array),
+    "field": dl.from_dlpack,
+    "torch": lambda array: pytest.importorskip("torch").from_numpy(array),
+    "jax": lambda array: pytest.importorskip("jax").dlpack.from_dlpack(array),
+    "xarray": lambda array: pytest.importorskip("xarray").DataArray(array, dims="x"),
+}
+
+
+@pytest.mark.parametrize("make", OWNED.values(), ids=OWNED)
+def test_a_thread_that_a_call_waits_for_drops_the_last_owner(make: Callable[[Any], Any]) -> None:
+    """The drop does not wait for the GIL, which the waiting call holds. Memory of Python goes at the next call."""
+    array = dl.ones(1000).to_numpy()
+    gone = weakref.ref(array)
+    owner = make(array)
+    assert kinds.dropped_elsewhere([owner, dl.zeros(3)]) == 1003
+    del array, owner
+    assert kinds.dropped_elsewhere([dl.zeros(3)]) == 3
+    gc.collect()
+    assert gone() is None
 
 
 def test_no_memory_grows_from_call_to_call() -> None:

@@ -1,6 +1,5 @@
 //! Private API of CPython: what is faster than any documented call.
 
-pub mod attached;
 pub mod dict_items;
 pub mod instance_dict;
 pub mod optional_attr;
