@@ -106,7 +106,8 @@ def wrap(
         then responsible for the order of its reads and writes. Fields with the same elements share one temporary; a
         temporary for one of two fields that overlap in part is an error.
     labels
-        The stencil's label for each label of the arrays that differs, as in `{"x": "I", "y": "J", "z": "K"}`.
+        The stencil's label for each label of the arrays that differs, as in `{"x": "I", "y": "J", "z": "K"}`. What an
+        array states in GT4Py's order I, J, K (`__gt_origin__`) is then in the order of these labels.
 
     Returns
     -------
