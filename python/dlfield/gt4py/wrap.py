@@ -126,8 +126,9 @@ def wrap(
     Warns
     -----
     LayoutWarning
-        By a call with new shapes and strides: a layout is not the fast one for the backend. With `on_mismatch="copy"`,
-        once for each field: a temporary replaces the array.
+        By a call with new shapes and strides: a layout is not the fast one for the backend; without `origin`, two
+        fields of the same extents have different origins, so that the stencil pairs other points than those of the same
+        index. With `on_mismatch="copy"`, once for each field: a temporary replaces the array.
 
     Example
     -------
