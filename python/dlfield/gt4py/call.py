@@ -11,10 +11,10 @@ from dlfield import _native
 from dlfield._native import DTypeError
 from dlfield._warn import called_by_others, warn
 from dlfield.annotations import gt4py_dims
-from dlfield.gt4py.domain import Ints, check, field_origins, given_domain, largest_domain
+from dlfield.gt4py.domain import Ints, check, differing_origins, field_origins, given_domain, largest_domain
 from dlfield.gt4py.export import Export, unaccessed, writable_array
 from dlfield.gt4py.registry import registered_layout
-from dlfield.gt4py.signatures import Options, Signatures
+from dlfield.gt4py.signatures import Options, StencilSignature
 
 __all__ = ["Call"]
 
@@ -45,8 +45,8 @@ class Call:
         }
         self._unaccessed = [name for name in self.field_info if name not in self._layouts]
         self._in_place = options.on_mismatch == "raise"
-        self._signatures = Signatures(self._name, self.field_info, self._layouts, self._device, options)
-        self._signature = self._signatures.of_stencil
+        self._takes = StencilSignature(self._name, self.field_info, self._layouts, self._device, options)
+        self._signature = self._takes.signature
         self._has_labels = bool(options.labels)
         self._resolved: dict[Hashable, tuple[Ints, dict[str, Ints], list[str]]] = {}
 
@@ -90,14 +90,14 @@ class Call:
     ) -> None:
         unused: dict[str, Any] = {}
         for name in self._unaccessed:
-            value = fields.pop(name, None)
-            dims = self._signatures.labels_of(name, value)
-            unused[name] = unaccessed(value, dims, self._device, self._export_readonly)
-        signature = self._signatures.of_labels(fields) if self._has_labels else self._signature
+            value = self._takes.translated(name, fields.pop(name, None))
+            unused[name] = unaccessed(value, self._takes.dims[name], self._device, self._export_readonly)
+        if self._has_labels:
+            fields = {name: self._takes.translated(name, value) for name, value in fields.items()}
         try:
-            binding = signature.bind(**fields)
+            binding = self._signature.bind(**fields)
         except (TypeError, ValueError) as error:
-            self._signatures.explain(fields, error)
+            self._takes.explain(fields, error)
             raise
         with binding as bound:
             arrays, geometry = _native._stencil_arguments(bound, self._export, self._export_readonly)
@@ -132,6 +132,8 @@ class Call:
         if validate:
             check(self.field_info, self._domain_info, shapes, origins, sizes)
             self._check_parameters(parameters)
+            if origin is None:
+                self._warn_of_origins(shapes, origins)
             if self._in_place:
                 self._warn_of_layouts(bound)
         enums = [name for name, info in self.parameter_info.items() if _is_enum(parameters[name], info)]
@@ -142,6 +144,15 @@ class Call:
             found = type(parameters[name])
             if info.access and np.dtype(found) != info.dtype and not _is_enum(parameters[name], info):
                 raise DTypeError(f'scalar "{name}": {found.__name__}; wanted is {info.dtype}')
+
+    def _warn_of_origins(self, shapes: Mapping[str, Ints], origins: Mapping[str, Ints]) -> None:
+        found = differing_origins(self.field_info, shapes, origins)
+        if found is not None:
+            one, other, common = found
+            warn(
+                f'field "{other}": origin: {origins[other]}, and field "{one}" of the same extents has {origins[one]}; '
+                f"the stencil pairs the points at the origins: give both one origin, as in origin={common}"
+            )
 
     def _warn_of_layouts(self, bound: _native.Bound) -> None:
         for name, layout in self._layouts.items():

@@ -4,6 +4,7 @@ Both are checked for each dimension separately. GT4Py compares whole tuples: it 
 one dimension if it is larger than necessary in another, and an empty domain if one of its sizes is not zero.
 """
 
+import itertools
 import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -119,6 +120,28 @@ def check(
                     f'field "{name}": shape: {shape} with the origin {origin} has room for {room} points in '
                     f"{'IJK'[axis]}, the domain is {domain}; pass a smaller domain or origin, or a larger array"
                 )
+
+
+def differing_origins(
+    field_info: Mapping[str, Any], shapes: Mapping[str, Ints], origins: Mapping[str, Ints]
+) -> tuple[str, str, Ints] | None:
+    """Return two fields of the same extents whose origins differ, and the larger origin in I, J and K; None if none do.
+
+    Extents and origins are compared along those of I, J and K that both fields have. A stencil pairs the points at the
+    origins, but two such fields mostly cover the same points, and one only lacks its halo.
+    """
+    grids = {
+        name: {axis: (shape[at], origins[name][at]) for at, (axis, _) in enumerate(_boundaries(field_info[name]))}
+        for name, shape in shapes.items()
+    }
+    for (one, grid), (other, second) in itertools.combinations(grids.items(), 2):
+        shared = grid.keys() & second.keys()
+        if all(grid[axis][0] == second[axis][0] for axis in shared) and any(
+            grid[axis][1] != second[axis][1] for axis in shared
+        ):
+            firsts = ([each[axis][1] for each in (grid, second) if axis in each] for axis in range(3))
+            return one, other, tuple(max(found, default=0) for found in firsts)
+    return None
 
 
 def _by_name(origin: Any) -> dict[str, Ints]:

@@ -1,4 +1,4 @@
-"""The signatures of a wrapped stencil: its fields, with its own labels or with those of the caller."""
+"""The signature of a wrapped stencil, the translation of the caller's labels to its own, and its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +10,7 @@ from dlfield import _native
 from dlfield._native import DimsError, LayoutError
 from dlfield.annotations import gt4py_dims, gt4py_spec
 
-__all__ = ["Options", "Signatures"]
-
-# Largest number of combinations of the caller's labels whose signatures are cached.
-_CACHE_SIZE = 64
+__all__ = ["Options", "StencilSignature"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +26,10 @@ class MissingFieldError(TypeError, ValueError):
     """A call lacks a field: a TypeError as for any missing argument, and the ValueError that GT4Py documents."""
 
 
-class Signatures:
-    """The `Signature` for arrays with the stencil's labels, `of_stencil`, and those for arrays with other labels.
+class StencilSignature:
+    """What a stencil takes: `signature` for arrays with its labels, and `translated` for arrays with others.
 
-    `layouts` has the fast layout of each field that the stencil accesses; others are not in the signatures.
+    `layouts` has the fast layout of each field that the stencil accesses; others are not in the signature.
     """
 
     def __init__(
@@ -44,41 +41,43 @@ class Signatures:
         options: Options,
     ) -> None:
         self._stencil, self._field_info, self._layouts = stencil, field_info, layouts
-        self._device, self._options = device, options
-        self._dims = {name: gt4py_dims(info) for name, info in field_info.items()}
-        self.of_stencil = self._with_labels(self._dims)
-        self._others: dict[tuple[tuple[str, ...], ...], _native.Signature] = {}
+        self._device, self._labels = device, options.labels
+        self.dims = {name: gt4py_dims(info) for name, info in field_info.items()}
+        in_place = options.on_mismatch == "raise"
+        specs = {
+            # If nothing is copied, `Call` warns of a slow layout, once.
+            name: gt4py_spec(field_info[name], self.dims[name], None if in_place else layout)
+            for name, layout in layouts.items()
+        }
+        self.signature = _native.Signature(
+            device=device, on_mismatch=options.on_mismatch, allow_overlap=options.allow_overlap, **specs
+        )
 
-    def of_labels(self, fields: Mapping[str, Any]) -> _native.Signature:
-        """Return the signature with the labels of these arrays in place of the stencil's, by the option `labels`."""
-        dims = {name: self.labels_of(name, fields.get(name)) for name in self._layouts}
-        key = tuple(dims.values())
-        found = self._others.get(key)
-        if found is None:
-            if len(self._others) >= _CACHE_SIZE:
-                self._others.clear()
-            found = self._others[key] = self._with_labels(dims)
-        return found
+    def translated(self, name: str, value: Any) -> Any:
+        """Return an array with the stencil's labels in place of its own, by the option `labels`.
 
-    def labels_of(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return the labels of an array in the stencil's order; the stencil's own for those that it lacks.
+        Its `__gt_origin__` is in the order of the stencil's labels, so labels are translated before it is read.
 
         Raises
         ------
         DimsError
-            The option `labels` gives two dimensions of the array the same label.
+            The option gives two dimensions of the array the same label.
         """
-        labels = self._options.labels
+        labels = self._labels
         found = None if not labels or value is None or type(value) is np.ndarray else _native.get_dims(value)
         if found is None or labels.keys().isdisjoint(found):
-            return self._dims[name]
-        given = {labels.get(label, label): label for label in found}
-        if len(given) < len(found):
+            return value
+        dims = tuple(labels.get(label, label) for label in found)
+        if len(set(dims)) < len(dims):
             raise DimsError(
                 f'field "{name}": dims: {found}; labels={dict(labels)} gives two of them the same label, allowed is '
                 f"each label once"
             )
-        return tuple(given.get(label, label) for label in self._dims[name])
+        try:
+            return _native._relabelled(value, dims, self._device)
+        except _native.Error:
+            # `bind` names the field in the same error.
+            return value
 
     def explain(self, fields: Mapping[str, Any], error: Exception) -> None:
         """Raise a better error than that of `bind`, which knows neither the stencil nor the options of `wrap`.
@@ -104,27 +103,17 @@ class Signatures:
                 raise type(error)(f"{error}{self._hint(name, found.dims)}{theirs}") from None
 
     def _hint(self, name: str, found: tuple[str, ...] | None) -> str:
-        """Return how to translate labels that the stencil does not have."""
-        wanted = self._dims[name]
-        if found is None or len(found) != len(wanted) or set(found) <= {*"IJK", *wanted}:
+        """Return how to translate labels that the stencil does not have. Names pair them, never positions."""
+        wanted = self.dims[name]
+        known = {*"IJK", *wanted}
+        if found is None or len(found) != len(wanted) or known.issuperset(found):
             return ""
-        same = {label.upper() for label in found} == set(wanted)
-        labels = {label: label.upper() for label in found} if same else dict(zip(found, wanted, strict=True))
-        return f"; translate other labels with wrap(..., labels={labels})"
-
-    def _with_labels(self, dims: Mapping[str, tuple[str, ...]]) -> _native.Signature:
-        in_place = self._options.on_mismatch == "raise"
-        specs = {
-            # If nothing is copied, `Call` warns of a slow layout, once.
-            name: gt4py_spec(self._field_info[name], dims[name], None if in_place else layout)
-            for name, layout in self._layouts.items()
-        }
-        return _native.Signature(
-            device=self._device,
-            on_mismatch=self._options.on_mismatch,
-            allow_overlap=self._options.allow_overlap,
-            **specs,
-        )
+        is_by_case = {label.upper() for label in found} == set(wanted)
+        unknown = {label: repr(label.upper()) if is_by_case else "..." for label in found if label not in known}
+        pairs = {label: repr(given) for label, given in self._labels.items()} | unknown
+        text = ", ".join(f"{label!r}: {given}" for label, given in pairs.items())
+        blanks = "" if is_by_case else f", where each ... is one of {wanted}"
+        return f"; translate other labels with wrap(..., labels={{{text}}}){blanks}"
 
 
 def _message_of_gt4py(name: str, info: Any, shape: tuple[int, ...], dims: tuple[str, ...] | None) -> str:

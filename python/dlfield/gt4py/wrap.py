@@ -106,7 +106,8 @@ def wrap(
         then responsible for the order of its reads and writes. Fields with the same elements share one temporary; a
         temporary for one of two fields that overlap in part is an error.
     labels
-        The stencil's label for each label of the arrays that differs, as in `{"x": "I", "y": "J", "z": "K"}`.
+        The stencil's label for each label of the arrays that differs, as in `{"x": "I", "y": "J", "z": "K"}`. What an
+        array states in GT4Py's order I, J, K (`__gt_origin__`) is then in the order of these labels.
 
     Returns
     -------
@@ -125,8 +126,9 @@ def wrap(
     Warns
     -----
     LayoutWarning
-        By a call with new shapes and strides: a layout is not the fast one for the backend. With `on_mismatch="copy"`,
-        once for each field: a temporary replaces the array.
+        By a call with new shapes and strides: a layout is not the fast one for the backend; without `origin`, two
+        fields of the same extents have different origins, so that the stencil pairs other points than those of the same
+        index. With `on_mismatch="copy"`, once for each field: a temporary replaces the array.
 
     Example
     -------

@@ -77,6 +77,10 @@ def specification(
     if found is None:
         raise LayoutError(f"halo: missing; needed where `spec` has none. Found for `spec` is {type(spec).__name__}")
     widths = halo_widths(found, labels)
+    if labels and not any(map(any, widths)):
+        names = ", ".join(labels)
+        what = f"spec: it has no halo along {names}" if halo is None else f"halo: {halo!r} along {names}"
+        raise LayoutError(f"{what}, so nothing would be exchanged; pass the width, as in halo=1")
     sizes = tuple(extent - lower - upper for extent, (lower, upper) in zip(extents, widths, strict=True))
     around = (wraps if periodic is None else _periods(periodic, labels)) if labels else ()
     for label, extent, size, width, count, wrapped in zip(

@@ -33,7 +33,8 @@ class HaloExchange:
     dims
         The exchanged dimensions, one label for each dimension of `comm`.
     halo
-        Widths of the halo: one number, or for each of `dims` a number or (lower, upper). By default that of `spec`.
+        Widths of the halo: one number, or for each of `dims` a number or (lower, upper). By default that of `spec`. One
+        of them is above 0.
     periodic
         Whether the first and the last process along a dimension are neighbours: one bool, or one for each of `dims`.
         By default as in `comm`.

@@ -8,11 +8,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use smallvec::SmallVec;
 
+use crate::classes::descriptor::PyDescriptor;
+use crate::classes::device::parse_device;
+use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export::numpy::array_on;
 use crate::signature::PyBound;
+use dlfield::native::args;
+use dlfield::native::import::{self, Imported, Request, RequestAccess};
 use dlfield::native::numpy_api::is_exact;
-use dlfield::{Descriptor, Device};
+use dlfield::{Descriptor, Device, Metadata};
 
 /// Shapes, strides, origins and halos of all fields, without allocating for up to 10 fields of 3 dimensions.
 type Key = SmallVec<[i64; 192]>;
@@ -83,6 +88,29 @@ fn add_to_key(key: &mut Key, descriptor: &Descriptor) {
     }
 }
 
+/// Describes an argument of a stencil call with other dims than its own. Unlike `describe` it runs no hooks, as the call does.
+#[pyfunction]
+#[pyo3(name = "_relabelled")]
+fn relabelled<'py>(
+    obj: &Bound<'py, PyAny>,
+    dims: &Bound<'py, PyAny>,
+    device: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyDescriptor>> {
+    let metadata = Metadata::default().with_dims(args::dims(dims)?);
+    let mut request = Request::new(RequestAccess::Stencil);
+    request.metadata = Some(&metadata);
+    // The host's buffer is the default.
+    request.device = Some(parse_device(device)?).filter(|device| *device != Device::CPU);
+    freelist::create(obj.py(), |description: &mut PyDescriptor| {
+        let mut imported = Imported::new(description.descriptor_mut());
+        import::describe(obj, &request, &mut imported)?;
+        let Imported { owner, owner_needs_object, protocol, .. } = imported;
+        description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
+        Ok(())
+    })
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(stencil_arguments, module)?)
+    module.add_function(wrap_pyfunction!(stencil_arguments, module)?)?;
+    module.add_function(wrap_pyfunction!(relabelled, module)?)
 }

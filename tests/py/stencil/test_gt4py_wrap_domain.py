@@ -1,5 +1,6 @@
 """Origin and domain of wrapped stencils: the stencil's own rules, and the halo that a field states."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -211,6 +212,32 @@ def test_only_the_inner_points_are_written(copying: Any, on_mismatch: Any) -> No
 def test_a_halo_of_some_fields(copying: Any, inp: Any, out: Any, box: Any) -> None:
     wrap(copying)(inp, out)
     assert written(out) == box
+
+
+@pytest.mark.parametrize(
+    ("inp", "out", "origins"),
+    [
+        (dl.ones(SHAPE, halo=HALO), np.zeros(SHAPE), r"\(0, 0, 0\), .* \(2, 2, 0\)"),
+        (dl.ones(SHAPE), dl.zeros(SHAPE, halo=HALO), r"\(2, 2, 0\), .* \(0, 0, 0\)"),
+        (dl.ones(SHAPE, origin=(0, 2, 0)), dl.zeros(SHAPE, halo=HALO), r"\(2, 2, 0\), .* \(0, 2, 0\)"),
+        (Stating(np.ones(SHAPE), (2, 2, 0)), dl.zeros(SHAPE, dims="IJK"), r"\(0, 0, 0\), .* \(2, 2, 0\)"),
+        (dl.ones(SHAPE, halo=HALO), np.zeros((8, 9, 4)), None),
+        (dl.ones((4, 8, 8), dims="KJI", halo=(0, 2, 2)), dl.zeros(SHAPE, halo=HALO), None),
+    ],
+)
+def test_origins_that_differ_in_fields_of_one_shape_are_warned_of(
+    copying: Any, inp: Any, out: Any, origins: str | None, recwarn: pytest.WarningsRecorder
+) -> None:
+    wrapped = wrap(copying)
+    wrapped(inp, out)
+    texts = [str(each.message) for each in recwarn if "fast is" not in str(each.message)]
+    assert len(texts) == (origins is not None)
+    if origins is not None:
+        assert re.match(f'field "out": origin: {origins}; .* origin=\\(2, 2, 0\\)$', texts[0])
+        recwarn.clear()
+        wrapped(inp, out, origin=(2, 2, 0), validate_args=True)
+        wrapped(inp, out, origin={"inp": (2, 2, 0), "out": (1, 1, 0)})
+        assert not recwarn.list
 
 
 @pytest.mark.parametrize(

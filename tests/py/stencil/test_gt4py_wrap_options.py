@@ -167,14 +167,40 @@ def test_labels_are_translated(adding: Any, xarray: Any) -> None:
     assert log == ["acquire x", "release x"]
 
 
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+@pytest.mark.parametrize("attribute", ["__gt_origin__", "default_origin"])
+@pytest.mark.parametrize("labels", ["xyz", "zyx", "ijk", "JKI"])
+def test_an_origin_is_in_the_order_of_the_translated_labels(adding: Any, attribute: str, labels: str) -> None:
+    """GT4Py's order of dimensions, I, J, K, is that of what the labels mean."""
+
+    class Stating:
+        dims = tuple(reversed(labels))
+        array = np.arange(8 * 7 * 6, dtype="f8").reshape(6, 7, 8)
+        __array_interface__ = array.__array_interface__
+
+    setattr(Stating, attribute, (3, 2, 0))
+    plain, stated = np.zeros((8, 7, 6)), np.zeros((8, 7, 6))
+    translation = dict(zip(labels, "IJK", strict=True))
+    wrap(adding)(dl.from_dlpack(Stating.array, dims="KJI"), plain, origin={"inp": (3, 2, 0), "out": (0, 0, 0)})
+    wrap(adding, labels=translation)(Stating(), stated)
+    assert np.array_equal(stated, plain)
+    assert stated[0, 0, 0] == 2.0 * Stating.array[0, 2, 3]
+
+
 def test_labels_that_cannot_be_translated(adding: Any, xarray: Any) -> None:
     field = xarray.DataArray(cube(*DOMAIN), dims=("i", "j", "k"))
     turned = xarray.DataArray(cube(*DOMAIN), dims=("lev", "x", "y"))
     for argument, options, message in [
         (field, {}, r"dims: \(i, j, k\); .* wrap\(..., labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
-        (turned, {}, r"dims: \(lev, x, y\); .* wrap\(..., labels={'lev': 'I', 'x': 'J', 'y': 'K'}\)"),
+        # Nothing pairs these labels by position.
+        (
+            turned,
+            {},
+            r"dims: \(lev, x, y\); .* labels={'lev': \.{3}, 'x': \.{3}, 'y': \.{3}}\), where each .* \('I', 'J', 'K'\)",
+        ),
+        (turned, {"labels": {"x": "I"}}, r"dims: \(lev, I, y\); .* labels={'x': 'I', 'lev': \.\.\., 'y': \.\.\.}\)"),
         (field, {"labels": {"i": "I", "j": "I", "k": "K"}}, "dims: .*; labels=.* gives two of them the same label"),
-        (field, {"labels": {"i": "I", "j": "J"}}, r"dims: \(i, j, k\); .*\(i, j, K\)"),
+        (field, {"labels": {"i": "I", "j": "J"}}, r"dims: \(I, J, k\); .* labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
     ]:
         with pytest.raises(dl.DimsError, match=f'^field "inp": {message}'):
             wrap(adding, **options)(argument, cube(*DOMAIN))  # type: ignore[arg-type]

@@ -69,6 +69,12 @@ BUILT: dict[str, tuple[Callable[[], Any], Says]] = {
     "an array without labels": (lambda: built(np.zeros((8, 8)), halo=2), {0: "TypeError: spec: found ndarray"}),
     "a shape without a halo": (lambda: built((8, 8)), {0: "LayoutError: halo: missing"}),
     "a field without a halo": (lambda: built(Labelled()), {0: "LayoutError: halo: missing", 1: "Labelled"}),
+    "a field whose halo is 0": (lambda: built(field(halo=None)), {0: "LayoutError: spec: it has no halo along I, J"}),
+    "a halo of 0": (lambda: built(halo=((0, 0), 0)), {2: "LayoutError: halo: ((0, 0), 0) along I, J, so nothing"}),
+    "a halo of 0 on one process": (
+        lambda: built(on(1, field(halo=(0, 0, 1)), field())),
+        {0: FAILED + "rank 1: LayoutError: spec: it has no halo along I, J"},
+    ),
     "other halos": (
         lambda: built(on(2, field(halo=(1, 1, 0)), field())),
         {0: DISAGREE + "dims I J, halo ((2, 2), (2, 2))", 2: "; On rank 2: dims I J, halo ((1, 1), (1, 1))"},

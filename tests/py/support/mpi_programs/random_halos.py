@@ -53,6 +53,9 @@ def draw_grid(draw: random.Random, ranks: int) -> Grid:
     shapes = [shape for shape in itertools.product(range(1, ranks + 1), repeat=ndim) if math.prod(shape) == ranks]
     processes = draw.choice(shapes)
     halo = tuple((draw.randint(0, 3), draw.randint(0, 3)) for _ in range(ndim))
+    if not any(map(any, halo)):
+        # An exchange needs one.
+        halo = ((1, 0), *halo[1:])
     points = tuple(
         tuple(draw.randint(max(1, *width), max(width) + 3) for _ in range(count))
         for count, width in zip(processes, halo, strict=True)
