@@ -1560,8 +1560,9 @@ def from_array(
 
     `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
     elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
-    fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for
-    `empty`, and for `data` as for `from_dlpack`; `ValueError` for lists of different lengths.
+    fit. The other byte order is converted, and `longdouble` if `dtype` is given. Dims, halo and origin come from `data` unless
+    given. Keywords and errors as for `empty`, and for `data` as for `from_dlpack`; `ExchangeError` for a masked point, in
+    lists too, `ValueError` for lists of different lengths.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
     which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;

@@ -7,7 +7,7 @@ use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
 use dlfield::DType;
 use dlfield::dlpark::ffi::DLDataTypeCode;
-use dlfield::native::{args, dtype, new_error};
+use dlfield::native::{args, dtype, import, new_error};
 
 /// Returns the array that NumPy makes of a list, a tuple or a range, with integers and bools cast as by [`fitted`]; `None` for
 /// any other value.
@@ -16,14 +16,12 @@ pub(crate) fn array_of<'py>(
     wanted: DType,
     argument: &str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = value.py();
     let is_list =
         value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyRange>();
     if !is_list {
         return Ok(None);
     }
-    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,));
-    fitted(array.map_err(|error| dtype::named(py, error, argument))?, wanted, argument).map(Some)
+    fitted(import::as_array(value, argument)?, wanted, argument).map(Some)
 }
 
 /// Casts an array of integers or bools to integers or bools, and integers of more than 64 bits, which NumPy keeps as objects, to

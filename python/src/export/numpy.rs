@@ -16,7 +16,7 @@ use crate::export::integers;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype, sync};
-use dlfield::{Descriptor, Tensor};
+use dlfield::{DType, Descriptor, Spec, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
@@ -112,6 +112,19 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>,
         }
         Err(error) => Err(named(error)),
     }
+}
+
+/// Casts a value to the elements of a new tensor of its shape, by the rule "same_kind". Errors call the value `argument`.
+pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResult<Tensor> {
+    let py = value.py();
+    integers::check_one(value, wanted, argument)?;
+    let array = integers::array_of(value, wanted, argument)?;
+    let value = array.as_ref().unwrap_or(value);
+    // NumPy casts Python's numbers by their value: the array that it makes of one is only asked for its shape.
+    let shape = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "shape"), (value,))?;
+    let made = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
+    assign(&view(py, &made)?, value, argument)?;
+    Ok(made)
 }
 
 /// The error for a value that is not repeated to the shape of what it is assigned to.

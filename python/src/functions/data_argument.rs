@@ -1,8 +1,8 @@
 //! The argument `data` of `from_array` and of the functions `*_like`: any array, or what NumPy converts to one.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::export;
 use crate::export::integers;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
@@ -14,14 +14,17 @@ pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     import::own(data)?.map_or_else(|| converted(data, None), Ok)
 }
 
-/// As [`described`], for elements that are read and copied to `near`; those of the other byte order are converted, and integers in
-/// lists cast to `wanted`.
+/// As [`described`], for elements that are read and copied to `near`. NumPy casts integers in lists to `wanted`, and elements
+/// that only NumPy has to a type that tensors have.
 pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device, wanted: Option<DType>) -> PyResult<Value> {
-    let found =
-        import::value(data, near).and_then(|found| found.map_or_else(|| converted(data, wanted).map(Value::from), Ok));
-    match found {
-        Err(error) if ErrorKind::DType.is(data.py(), &error) => Ok(in_native_byte_order(data)?.ok_or(error)?.into()),
-        found => found,
+    match import::value(data, near) {
+        Ok(None) => converted(data, wanted).map(Value::from),
+        Ok(Some(found)) => Ok(found),
+        Err(error) if ErrorKind::DType.is(data.py(), &error) => {
+            let cast = cast(&import::as_array(data, "data")?, wanted)?.ok_or(error)?;
+            with_metadata_of(data, cast).map(Value::from)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -48,12 +51,7 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
 /// Converts an object to an array with NumPy, and casts integers and bools to `wanted`; those of more than 64 bits to `int64`,
 /// if nothing else is wanted, in which they do not fit.
 fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
-    let py = data.py();
-    let array = py.import("numpy")?.call_method1("asarray", (data,));
-    // Rows of different lengths. Other errors may be those of an object in a list, and stay what they are.
-    let is_value_error = |error: &PyErr| error.get_type(py).is(py.get_type::<PyValueError>());
-    let mut array =
-        array.map_err(|error| if is_value_error(&error) { dtype::named(py, error, "data") } else { error })?;
+    let mut array = import::as_array(data, "data")?;
     let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
     if let Some(wanted) = wanted.or(holds_objects.then_some(DType::I64)) {
         array = integers::fitted(array, wanted, "data")?;
@@ -66,18 +64,25 @@ fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor>
     {
         return Err(not_an_array());
     }
-    with_metadata_of(data, import::own(&array)?.ok_or_else(not_an_array)?)
+    let tensor = match import::own(&array) {
+        Err(error) if ErrorKind::DType.is(data.py(), &error) => cast(&array, wanted)?.ok_or(error)?,
+        found => found?.ok_or_else(not_an_array)?,
+    };
+    with_metadata_of(data, tensor)
 }
 
-/// Converts an array of the other byte order with NumPy, as old NetCDF files have it; `None` for any other array.
-fn in_native_byte_order(data: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    let array = data.py().import("numpy")?.call_method1("asarray", (data,))?;
+/// Casts an array of NumPy of a type that tensors lack: of the other byte order, as old NetCDF files have it, to the same numbers;
+/// `longdouble` and its complex numbers to `wanted`. `None` for any other array.
+fn cast(array: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Option<Tensor>> {
     let dtype = array.getattr("dtype")?;
-    if dtype.getattr("isnative")?.extract()? {
-        return Ok(None);
-    }
-    let converted = array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?;
-    import::own(&converted)?.map(|tensor| with_metadata_of(data, tensor)).transpose()
+    let to = if matches!(dtype.getattr("char")?.extract::<char>()?, 'g' | 'G') {
+        wanted
+    } else if dtype.getattr("isnative")?.extract()? {
+        None
+    } else {
+        Some(dtype::parse(&dtype.call_method1("newbyteorder", ("=",))?)?.0)
+    };
+    to.map(|to| export::numpy::cast(array, to, "data")).transpose()
 }
 
 /// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.

@@ -9,7 +9,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export::integers;
 use crate::methods::numbers;
 use dlfield::DType;
-use dlfield::native::{args, dtype, fastcall};
+use dlfield::native::{args, dtype, fastcall, import};
 
 /// The bytes of one element.
 type Element = SmallVec<[u8; 16]>;
@@ -105,6 +105,7 @@ fn pair<const N: usize>(first: [u8; N], second: [u8; N]) -> Element {
 fn by_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
     let py = value.py();
     integers::check_one(value, dtype, "fill_value")?;
+    import::refuse_mask(value, "fill_value")?;
     // NumPy reads no memory of a device.
     let on_host = value.cast::<PyTensor>().ok().map(numbers::on_host).transpose()?;
     let scalar = (PyTuple::empty(py), on_host.as_ref().unwrap_or(value), dtype::to_numpy(py, dtype)?);

@@ -1,7 +1,6 @@
 //! Python's index expressions, and the axes of `transpose`.
 
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
@@ -9,12 +8,12 @@ use smallvec::SmallVec;
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
-use crate::export::integers;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::{labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::import::Value;
 use dlfield::native::{args, import, sync};
-use dlfield::{Device, DeviceError, Error, ExchangeError, Spec, Tensor, can_cast};
+use dlfield::{Device, DeviceError, Error, ExchangeError, Metadata, Spec, Tensor, can_cast};
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
 pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -63,7 +62,10 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         Key::Basic { index, .. } => tensor.view(&index)?,
         library => return set_array(slf, key, value, library == Key::Arrays),
     };
-    let array = import::assigned_value(value, tensor.descriptor().device())?;
+    let array = match import::value(value, tensor.descriptor().device()) {
+        Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value)?,
+        found => found?,
+    };
     let written = if tensor.descriptor().device().is_host_readable() {
         set_on_host(py, &selected, value, array.as_deref())
     } else {
@@ -105,7 +107,7 @@ fn set_array(
         let from = if from.descriptor().dtype() == tensor.descriptor().dtype() {
             from
         } else {
-            staged(tensor, export::numpy::view(py, &from)?.as_any())?
+            export::numpy::cast(export::numpy::view(py, &from)?.as_any(), tensor.descriptor().dtype(), "value")?
         };
         let value = if from.descriptor().ndim() == 0 && from.descriptor().device().is_host_readable() {
             export::numpy::view(py, &from)?.get_item(PyTuple::empty(py))?
@@ -148,6 +150,20 @@ fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, arra
         (Err(error), Some(array)) => Err(with_domain_hint(py, error, array, own_labels, selected)),
         (written, _) => written,
     }
+}
+
+/// Casts a value whose elements only NumPy has to those of the tensor that it is assigned to; `None` if it states no labels: then
+/// NumPy assigns it by position.
+fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    let Some(dims) = import::metadata_of(value)?.dims else { return Ok(None) };
+    let array = import::as_array(value, "value")?;
+    let shape: Vec<i64> = array.getattr("shape")?.extract()?;
+    // Wrong labels are the error, whatever the elements are.
+    let mut cast = Tensor::empty(&Spec::new(&shape, to.descriptor().dtype()).dims(dims.clone()))?;
+    broadcast_by_label(value.py(), &cast, to, false)?;
+    cast = export::numpy::cast(&array, to.descriptor().dtype(), "value")?;
+    cast.relabel(Metadata::default().with_dims(dims))?;
+    Ok(Some(cast.into()))
 }
 
 /// Broadcasts a value by label to the tensor that it is assigned to. Returns `None` if nothing has to change, or if the
@@ -202,30 +218,16 @@ fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Ten
 fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<Tensor> {
     let py = value.py();
     let dtype = like.descriptor().dtype();
-    let Some(array) = array else { return staged(like, value) };
+    let Some(array) = array else { return export::numpy::cast(value, dtype, "value") };
     if array.descriptor().dtype() == dtype {
         return Ok(array.clone());
     }
     // The host converts elements.
     let host = sync::to(py, array, Device::CPU, None)?;
     if !can_cast(array.descriptor().dtype(), dtype) {
-        return staged(like, export::numpy::view(py, &host)?.as_any());
+        return export::numpy::cast(export::numpy::view(py, &host)?.as_any(), dtype, "value");
     }
     Ok(host)
-}
-
-/// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
-fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let py = value.py();
-    let dtype = like.descriptor().dtype();
-    integers::check_one(value, dtype, "value")?;
-    let array = integers::array_of(value, dtype, "value")?;
-    let value = array.as_ref().unwrap_or(value);
-    // NumPy casts Python's numbers by their value: the array that it makes of one is only asked for its shape.
-    let shape = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "shape"), (value,))?;
-    let staged = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, dtype))?;
-    export::numpy::assign(&export::numpy::view(py, &staged)?, value, "value")?;
-    Ok(staged)
 }
 
 /// Copies an array; releases the GIL for a large one. Returns `false` without any effect for arrays that NumPy has to

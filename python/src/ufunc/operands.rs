@@ -91,9 +91,8 @@ impl<'py> Operand<'py> {
             if numpy_api::is_exact(value) {
                 return Ok(Some(Operand::Number(value.clone())));
             }
-            import::refuse_mask(value)?;
             // NumPy reads `__array_wrap__` of a subclass, and crashes if that fails.
-            return Ok(Some(Operand::Number(as_array(value)?)));
+            return Ok(Some(Operand::Number(import::as_array(value, "operand")?)));
         }
         // Of an object with memory on several devices, the memory on the first tensor's device.
         let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
@@ -104,7 +103,7 @@ impl<'py> Operand<'py> {
         if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
             return Ok(None);
         }
-        Ok(Array::read(&as_array(value)?, Device::CPU)?.map(Operand::Array))
+        Ok(Array::read(&import::as_array(value, "operand")?, Device::CPU)?.map(Operand::Array))
     }
 
     pub(super) fn array(&self) -> Option<&Array<'py>> {
@@ -219,12 +218,6 @@ fn dims_by_size(py: Python<'_>, shape: &[i64], result: &LabelledShape) -> Option
     };
     let labels: Vec<String> = axes.iter().map(label).collect::<Option<_>>()?;
     if let [one] = &labels[..] { Some(format!("({one},)")) } else { Some(format!("({})", labels.join(", "))) }
-}
-
-/// Converts to an array of NumPy's own class.
-fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = value.py();
-    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))
 }
 
 /// Whether a shape equals another one, except for sizes of 1.

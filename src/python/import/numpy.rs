@@ -4,15 +4,17 @@
 
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, PyArrayObject};
 use numpy::{PyArrayDescr, PyUntypedArray};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 use pyo3::{PyTypeInfo, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::protocol::ExchangeError;
 use crate::python::convert::dtype;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::convert::of_module::named;
 use crate::python::ffi::numpy_api::{is_array, is_exact};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
@@ -27,8 +29,8 @@ pub(super) fn import(
     if is_exact(object) { import_struct(object, request, imported) } else { Ok(false) }
 }
 
-/// Imports instances of subclasses such as `numpy.memmap` that do not override `__dlpack__`. Rejects masked arrays: the mask
-/// would be lost.
+/// Imports instances of subclasses such as `numpy.memmap` that do not override `__dlpack__`. Rejects masked arrays with a masked
+/// point: the mask would be lost.
 pub(super) fn import_subclass(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -38,22 +40,79 @@ pub(super) fn import_subclass(
     if !is_array(object) {
         return Ok(false);
     }
-    refuse_mask(object)?;
+    refuse_mask(object, "obj")?;
     let export = intern!(py, "__dlpack__");
     let base = PyUntypedArray::type_object(py).getattr(export)?;
     let inherited = object.get_type().getattr(export)?.is(&base);
     if inherited { import_struct(object, request, imported) } else { Ok(false) }
 }
 
-/// Rejects NumPy's masked arrays.
-pub fn refuse_mask(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = object.py();
-    if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
-        let got = "a masked array, whose mask no protocol can express".to_owned();
-        let allowed = "an ordinary array: pass .data, or .filled() to replace masked elements";
-        return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+/// Rejects a masked array of NumPy with a masked point; without one it is an ordinary array. Errors call it `argument`.
+pub fn refuse_mask(object: &Bound<'_, PyAny>, argument: &str) -> PyResult<()> {
+    match masked_points(object)? {
+        0 => Ok(()),
+        points => Err(masked(object, points, &format!("{argument}: expected an array"), argument)),
     }
-    Ok(())
+}
+
+/// Converts a value to an array with NumPy. Rejects a masked point, in masked arrays inside lists too: NumPy would drop the mask.
+/// Errors call the value `argument`.
+pub fn as_array<'py>(value: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,));
+    // Rows of different lengths. Other errors may be those of an object in a list, and stay what they are.
+    let is_of_numpy = |error: &PyErr| error.get_type(py).is(py.get_type::<PyValueError>());
+    let array = array.map_err(|error| if is_of_numpy(&error) { named(py, error, argument) } else { error })?;
+    // Lists are nested no deeper than the array that NumPy has made of them: one may contain itself.
+    let depth = array.getattr(intern!(py, "ndim"))?.extract()?;
+    match masked_inside(value, depth)? {
+        None => refuse_mask(value, argument)?,
+        Some((inside, points)) => {
+            return Err(masked(&inside, points, &format!("{argument}: expected arrays"), "array"));
+        }
+    }
+    Ok(array)
+}
+
+/// Finds an array with a masked point in lists and tuples, and counts its masked points.
+fn masked_inside<'py>(value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    let search = |entry: Bound<'py, PyAny>| {
+        let points = masked_points(&entry)?;
+        if points > 0 { Ok(Some((entry, points))) } else { masked_inside(&entry, depth - 1) }
+    };
+    if depth == 0 {
+        Ok(None)
+    } else if let Ok(list) = value.cast::<PyList>() {
+        list.iter().find_map(|entry| search(entry).transpose()).transpose()
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+        tuple.iter().find_map(|entry| search(entry).transpose()).transpose()
+    } else {
+        Ok(None)
+    }
+}
+
+/// Counts the masked points of an object: 0 unless it is one of NumPy's masked arrays.
+fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if !is_array(object) || is_exact(object) {
+        return Ok(0);
+    }
+    let py = object.py();
+    let module = py.import(intern!(py, "numpy.ma"))?;
+    if !object.is_instance(&module.getattr(intern!(py, "MaskedArray"))?)? {
+        return Ok(0);
+    }
+    module.call_method1(intern!(py, "count_masked"), (object,))?.extract()
+}
+
+/// The error for an array with masked points, with what makes them NaN.
+#[cold]
+fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &str) -> PyErr {
+    let has_nan = array.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>());
+    let cast = if has_nan.is_ok_and(|kind| matches!(kind, 'f' | 'c')) { "" } else { ".astype(float)" };
+    ErrorKind::Exchange.error(format!(
+        "{expected} without masked points, got one with {points} masked, which no protocol can express; pass \
+         {name}{cast}.filled(np.nan), or {name}.filled(value) with another value for them"
+    ))
 }
 
 /// Imports an object that is an array.

@@ -150,7 +150,7 @@ class OnlyArray:
         return self.array
 
 
-@pytest.mark.parametrize("wrap", [np.asarray, memoryview, OnlyArray, host, xr.DataArray])
+@pytest.mark.parametrize("wrap", [np.asarray, memoryview, OnlyArray, host, lambda data: xr.DataArray(data, dims="I")])
 def test_numpy_converts_assigned_elements_of_the_other_byte_order(wrap: Any) -> None:
     """Files in classic NetCDF format give such arrays."""
     swapped = np.arange(4, dtype=np.dtype(np.float64).newbyteorder())
@@ -164,11 +164,28 @@ def test_numpy_converts_assigned_elements_of_the_other_byte_order(wrap: Any) -> 
     assert made.to_numpy().tolist() == [0, 1, 2, 3]
 
 
-def test_labels_stay_with_an_array_of_the_other_byte_order() -> None:
-    swapped = np.arange(6, dtype=np.dtype(np.float32).newbyteorder()).reshape(2, 3)
-    for dtype_given in (None, "float64"):
-        made = dl.from_array(xr.DataArray(swapped, dims=("K", "J")), dtype_given)
-        assert (made.dims, made.to_numpy().tolist()) == (("K", "J"), [[0, 1, 2], [3, 4, 5]])
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i2", ">c8", "longdouble", "clongdouble"])
+def test_labels_stay_with_elements_that_numpy_converts(dtype: str) -> None:
+    data = xr.DataArray(np.arange(6).astype(dtype).reshape(2, 3), dims=("K", "J"))
+    for given in ("complex128", None) if dtype.startswith(">") else ("complex128",):
+        made = dl.from_array(data, given)
+        assert (made.dims, made.tolist()) == (("K", "J"), [[0, 1, 2], [3, 4, 5]])
+    for key in (..., slice(None)):
+        field = dl.zeros((3, 2), "complex128", dims="JK")
+        field[key] = data
+        assert field.tolist() == [[0, 3], [1, 4], [2, 5]]
+    with pytest.raises(dl.DimsError, match=r"dims \(K, J\) are matched with dims \(I, J\) by label"):
+        dl.zeros((2, 3), dims="IJ")[...] = data
+
+
+def test_labels_are_judged_before_elements() -> None:
+    text = xr.DataArray([["a", "b"]], dims=("K", "J"))
+    with pytest.raises(dl.DimsError, match="by label"):
+        dl.zeros((1, 2), dims="IJ")[...] = text
+    with pytest.raises(dl.DTypeError, match="value: its dtype cannot be cast"):
+        dl.zeros((2, 1), dims="JK")[...] = text
+    with pytest.raises(dl.DTypeError, match="float128|longdouble"):
+        dl.from_array(np.zeros(2, "longdouble"))
 
 
 def test_dates_of_the_other_byte_order_are_named() -> None:

@@ -1,5 +1,6 @@
 """What is peculiar to NumPy arrays and to tensors that come in; dims and origin that objects state."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,37 @@ def test_memory_mapped_files_are_arrays_like_others(tmp_path: Any) -> None:
     assert field.to_numpy().tolist() == [[1.5] * 3] * 2
 
 
-@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack, dl.from_array])
-def test_masks_are_not_lost_silently(read: Any) -> None:
-    masked: Any = np.ma.masked_equal(np.arange(3), 1)
-    for obj in (masked, Arrays(lambda: masked)):
-        with pytest.raises(dl.ExchangeError, match="mask"):
-            read(obj)
+def assigned(value: Any, key: Any = ...) -> dl.Tensor:
+    field = dl.zeros(np.shape(value))
+    field[key] = value
+    return field
+
+
+@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack, dl.from_array, assigned, lambda x: dl.zeros(3) + x])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_masks_are_not_lost_silently(read: Any, dtype: str) -> None:
+    masked: Any = np.ma.masked_array(np.arange(3).astype(dtype), [False, True, False])
+    ordinary: Any = np.ma.masked_array(np.arange(3).astype(dtype), [False, False, False])
+    for wrap in (lambda array: array, lambda array: Arrays(lambda: array)):
+        with pytest.raises(dl.ExchangeError, match="obj: expected an array without masked points, got one") as told:
+            read(wrap(masked))
+        [fix] = re.findall(r"; pass (\S+), or", str(told.value))
+        assert np.isnan(eval(fix, {"obj": masked, "np": np})).tolist() == [False, True, False]
+        assert dl.as_numpy(read(wrap(ordinary))).tolist() == [0, 1, dtype == "bool" or 2]
+
+
+@pytest.mark.filterwarnings("ignore:.*converting a masked element to nan")
+@pytest.mark.parametrize(
+    "read", [dl.from_array, assigned, lambda x: assigned(x, [0, 1]), lambda x: dl.zeros((2, 2)) + x]
+)
+def test_masks_inside_lists_are_not_lost(read: Any) -> None:
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    for value in ([masked, masked], (masked, [1.0, 2.0]), [[1.0, np.ma.masked], [1.0, 2.0]]):
+        with pytest.raises(dl.ExchangeError, match=r"^\w+: expected arrays without masked points"):
+            read(value)
+    assert read([masked[:1], masked[:1]]).tolist()[0][0] == 1
+    with pytest.raises(dl.ExchangeError, match=r"^fill_value: expected an array without masked points"):
+        dl.full(2, np.ma.masked)
 
 
 def test_readonly_arrays_without_elements_stay_readonly(torch: Any) -> None:
