@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlfield._memory_lines import LINE, Line, Part, Skipped, memory_lines
-from dlfield._native import DimsError, Error, LayoutError, Tensor, from_dlpack
+from dlfield._native import DimsError, Error, LayoutError, Tensor, _tensor
 from dlfield._path import text_of_path
 from dlfield._picture import Picture, text_width
 from dlfield._plane import PADDING, in_halo
@@ -87,7 +87,7 @@ def draw(array: Any) -> Drawing:
     >>> "multiple of 64 bytes" in picture.svg
     True
     """
-    tensor = array if isinstance(array, Tensor) else from_dlpack(array)
+    tensor = _tensor(array, "array")
     if tensor.ndim > _MAX_DIMENSIONS:
         raise DimsError(
             f"array: found {tensor.ndim} dimensions, of shape {tensor.shape}; allowed are at most {_MAX_DIMENSIONS}: "

@@ -81,7 +81,7 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     target, old = _target(text)
     if target.suffix not in {".npy", ".dlf"}:
         raise LayoutError(f"path: {text!r}; allowed is a name that ends in '.npy' or '.dlf'")
-    tensor = field if isinstance(field, Tensor) else _native.from_dlpack(field)
+    tensor = _native._tensor(field, "field")
     state, strides, block = _native._copy_layout(tensor)
     if target.suffix == ".npy":
         start = _npy_start(tensor, strides)
@@ -154,9 +154,12 @@ def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c
             if is_npy:
                 shape, dtype, strides = _npy_header(file)
                 if not dtype.hasobject:
-                    _check_size(file, math.prod(shape) * dtype.itemsize)
+                    _check_size(file, file.tell(), math.prod(shape) * dtype.itemsize)
                 return _native.frombuffer(_mapped(file, access), shape, dtype, strides=strides, offset=file.tell())
             header = _file_header.read(file, path)
+            steps = [step * (extent - 1) for step, extent in zip(header.strides, header.shape, strict=True)]
+            if 0 not in header.shape and min(steps, default=0) >= 0:
+                _check_size(file, header.offset, sum(steps) + np.dtype(header.dtype).itemsize)
             memory = _mapped(file, access)
             field = _native.frombuffer(memory, header.shape, header.dtype, strides=header.strides, offset=header.offset)
             _file_header.checked(header, field, path)
@@ -182,9 +185,9 @@ def _mapped(file: BinaryIO, access: int) -> mmap.mmap:
     return mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=access)
 
 
-def _check_size(file: BinaryIO, nbytes: int) -> None:
+def _check_size(file: BinaryIO, start: int, nbytes: int) -> None:
     """Reject a file that ends before its last element, as when it was written by a program that was stopped."""
-    found = os.fstat(file.fileno()).st_size - file.tell()
+    found = os.fstat(file.fileno()).st_size - start
     if found < nbytes:
         raise ExchangeError(f"path: the file has {max(found, 0)} of the {nbytes} bytes of its elements: write it again")
 

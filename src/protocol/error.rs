@@ -207,7 +207,8 @@ pub enum ExchangeError {
     },
     /// A PyTorch tensor that requires grad.
     #[error(
-        "obj: a PyTorch tensor that requires grad, and autograd does not track access by other libraries; pass obj.detach()"
+        "obj: a PyTorch tensor that requires grad, and autograd does not track access by other libraries; to keep the gradient \
+         compute with PyTorch, on dl.as_torch(field), else pass what .detach() returns"
     )]
     RequiresGrad,
     /// Memory that has other owners.

@@ -24,7 +24,7 @@ pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device, wanted: Option<DTy
             let cast = cast(&import::as_array(data, "data")?, wanted)?.ok_or(error)?;
             with_metadata_of(data, cast).map(Value::from)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(ErrorKind::of_argument(data.py(), "data", error)),
     }
 }
 

@@ -252,7 +252,8 @@ pub(crate) fn sizes<'py>(
         .map(|size| size.extract().inspect_err(|error| interrupt::report(error, size)))
         .collect();
     let all: Vec<String> = all.ok()?.iter().map(i64::to_string).collect();
-    Some(format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
+    // Which of its numbers `full` fills with is a guess.
+    (function != "full").then(|| format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
 }
 
 /// Appends zeros for the dimensions of the sub-array to a list that has none for them.

@@ -1,6 +1,7 @@
 //! Functions for the Python part of the package: arrays to read from, keys, descriptions without access to elements, and which
 //! devices can access memory.
 
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess};
 use pyo3::prelude::*;
 
@@ -49,9 +50,21 @@ fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     })
 }
 
+/// Imports an object as `from_dlpack` does; errors call it by the name of the caller's argument.
+#[pyfunction]
+#[pyo3(name = "_tensor")]
+fn tensor<'py>(obj: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyTensor>> {
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
+        return Ok(tensor.clone());
+    }
+    let found = import::tensor(obj, None).map_err(|error| ErrorKind::of_argument(obj.py(), argument, error))?;
+    PyTensor::create(obj.py(), found)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(source, module)?)?;
     module.add_function(wrap_pyfunction!(key_for, module)?)?;
     module.add_function(wrap_pyfunction!(can_access, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)
 }

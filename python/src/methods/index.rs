@@ -64,7 +64,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     };
     let array = match import::value(value, tensor.descriptor().device()) {
         Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value)?,
-        found => found?,
+        found => found.map_err(|error| ErrorKind::of_argument(py, "value", error))?,
     };
     let written = if tensor.descriptor().device().is_host_readable() {
         set_on_host(py, &selected, value, array.as_deref())
@@ -88,7 +88,8 @@ fn set_array(
     let (py, tensor) = (slf.py(), &slf.get().0);
     let device = tensor.descriptor().device();
     let key = LibraryKey::new(tensor, key)?;
-    let array = import::assigned_value(value, device)?;
+    let array =
+        import::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
     let written = if device.is_host_readable() {
         // NumPy gets an array or a scalar, whichever protocol the value has.
         let value = match array.as_deref() {

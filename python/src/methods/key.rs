@@ -11,6 +11,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::ufunc::is_number;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::new_error;
 use dlfield::native::{args, getattr, import, sync};
@@ -202,7 +203,8 @@ fn converted<'py>(
         return Ok(part.clone());
     }
     let is_own = has_own_labels(part)?;
-    let Some(value) = import::assigned_value(part, device)? else {
+    let found = import::assigned_value(part, device);
+    let Some(value) = found.map_err(|error| ErrorKind::of_argument(part.py(), "key", error))? else {
         let is_index = getattr::on_type(&part.get_type(), intern!(py, "__index__")).is_some();
         if !is_index || is_array_or_mask(part)? {
             return Ok(part.clone());

@@ -1,5 +1,6 @@
 //! Describes one argument of `Signature.bind` in a given `Descriptor`, and finds its hooks.
 
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
 use dlfield::{Device, ExchangeError};
 use pyo3::prelude::*;
@@ -46,7 +47,9 @@ pub(crate) fn describe_argument<'py>(
         import::refuse_grad_of_torch(object)?;
     }
     let mut imported = Imported::new(description.descriptor_mut());
-    import::describe(object, request, &mut imported)?;
+    // The field's name stands before the message.
+    import::describe(object, request, &mut imported)
+        .map_err(|error| ErrorKind::of_argument(object.py(), "", error))?;
     if writes && imported.readonly_unknown {
         let fix = "its legacy DLPack capsule cannot say that it may be written; if it may, pass \
                    dl.describe(obj, writable=True)";

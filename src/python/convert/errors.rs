@@ -128,6 +128,19 @@ impl ErrorKind {
         types(py).is_ok_and(|(_, all)| all.iter().any(|kind| error.get_type(py).is(kind)))
     }
 
+    /// The error of an import, which calls the object `obj`, with the name of the caller's argument in its place: none if that is
+    /// empty.
+    #[cold]
+    pub fn of_argument(py: Python<'_>, argument: &str, error: PyErr) -> PyErr {
+        let text = if ErrorKind::is_any(py, &error) { error.value(py).to_string() } else { String::new() };
+        let Some(rest) = text.strip_prefix("obj: ") else { return error };
+        let message = match argument {
+            "" => rest.to_owned(),
+            _ => format!("{argument}: {}", rest.replace("obj.", &format!("{argument}."))),
+        };
+        new_error_of(&error.get_type(py), message)
+    }
+
     /// Whether an exception is of this kind.
     #[cfg(feature = "signature")]
     pub fn is(self, py: Python<'_>, error: &PyErr) -> bool {

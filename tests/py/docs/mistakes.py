@@ -26,6 +26,8 @@ import dlfield as dl
 
 FILES = sorted((Path(__file__).parent / "gallery").glob("*.txt"))
 ANY_TEXT = "…"
+# What a line of the program after the advice starts with.
+FIX = "fix "
 # What the code may use without an import, and the module of each name.
 MODULES = {
     "dl": "dlfield",
@@ -50,6 +52,8 @@ class Mistake(NamedTuple):
     # The lines as printed.
     session: str
     message: str
+    # The program that follows the message's advice, without prompts; empty if that is no code.
+    fix: str = ""
 
     @property
     def code(self) -> str:
@@ -78,12 +82,13 @@ def gallery() -> list[Mistake]:
 
 def parsed(subject: str, paragraph: str) -> Mistake:
     """Return the mistake that a paragraph describes."""
-    lines = paragraph.splitlines()
+    lines = [line for line in paragraph.splitlines() if not line.startswith(FIX)]
+    fix = [line.removeprefix(FIX) for line in paragraph.splitlines() if line.startswith(FIX)]
     code = [line for line in lines if line.startswith((">>> ", "... "))]
     start = lines.index(code[0])
     words, message = lines[:start], lines[start + len(code) :]
     assert lines[start : start + len(code)] == code, paragraph
-    return Mistake(subject, " ".join(words), "\n".join(code), " ".join(" ".join(message).split()))
+    return Mistake(subject, " ".join(words), "\n".join(code), " ".join(" ".join(message).split()), "\n".join(fix))
 
 
 def happened(mistake: Mistake, names: dict[str, Any]) -> str:
@@ -121,7 +126,13 @@ def renewed(mistake: Mistake, found: str) -> str:
     """Return the paragraph with today's message, unless the one in the file still describes it."""
     message = mistake.message if mistake.message and is_same(found, mistake.message) else found
     lines = textwrap.wrap(message, 120, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    return "\n".join([mistake.words, mistake.session, *lines])
+    return "\n".join([mistake.words, mistake.session, *lines, *(FIX + line for line in mistake.fix.splitlines())])
+
+
+def fixed(mistake: Mistake) -> Mistake:
+    """Return the program that follows the advice, as a mistake, which it must not be."""
+    prompts = "\n".join(f">>> {line}" for line in mistake.fix.splitlines())
+    return mistake._replace(session=prompts, message="", fix="")
 
 
 def todays_message(mistake: Mistake) -> str:
@@ -132,10 +143,9 @@ def todays_message(mistake: Mistake) -> str:
 
 
 def print_messages() -> None:
-    """Print the message of each mistake whose libraries are installed, by its code, as JSON."""
-    found = {
-        each.code: todays_message(each) for each in gallery() if all(map(importlib.util.find_spec, each.modules()))
-    }
+    """Print the message of each mistake, and of what its advice leads to, by the code, as JSON; libraries have to be installed."""
+    programs = [program for each in gallery() for program in (each, fixed(each)) if program.session]
+    found = {each.code: todays_message(each) for each in programs if all(map(importlib.util.find_spec, each.modules()))}
     json.dump(found, sys.stdout)
 
 

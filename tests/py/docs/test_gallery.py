@@ -47,6 +47,18 @@ def test_the_mistake_gets_its_message(mistake: Mistake, messages: dict[str, str]
     assert is_same(found, mistake.message), found
 
 
+FIXED = [mistake for mistake in GALLERY if mistake.fix]
+
+
+@pytest.mark.parametrize("mistake", FIXED, ids=title)
+def test_advice_that_is_code_works_when_pasted(mistake: Mistake, messages: dict[str, str]) -> None:
+    words = set(re.findall(r"\w+(?=[=(\[])", mistake.message)) & set(re.findall(r"\w+(?=[=(\[])", mistake.fix))
+    assert words or "did you mean" in mistake.message, "the advice is in the message"
+    if mistake.fix not in messages:
+        pytest.skip(f"not all of these are installed: {', '.join(mistake.modules())}")
+    assert not messages[mistake.fix]
+
+
 def test_each_mistake_is_there_once_and_has_a_message() -> None:
     assert len({title(mistake) for mistake in GALLERY}) == len({mistake.code for mistake in GALLERY}) == len(GALLERY)
     assert [title(mistake) for mistake in GALLERY if not mistake.message.strip(ANY_TEXT)] == []
