@@ -138,7 +138,9 @@ impl ErrorKind {
             "" => rest.to_owned(),
             _ => format!("{argument}: {}", rest.replace("obj.", &format!("{argument}."))),
         };
-        new_error_of(&error.get_type(py), message)
+        // Its cause, notes and traceback stay.
+        let _ = error.value(py).setattr(intern!(py, "args"), (message,));
+        error
     }
 
     /// Whether an exception is of this kind.
