@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dlfield import _sent
 from dlfield._native import (
     DeviceError,
     Error,
@@ -36,6 +37,7 @@ from dlfield._native import (
     _rebuild,
     _wait,
 )
+from dlfield._sent import Receipt
 from dlfield._shared_files import (
     State,
     gone,
@@ -58,6 +60,8 @@ class _Segment(NamedTuple):
     """A block that this process has, as long as tensors and arrays on it live."""
 
     name: str
+    # The file, which a child of `fork` has too; None for a block on a device.
+    file: int | None
     memory: Callable[[], _Memory | None]
     # Where the block is in the file.
     start: int
@@ -65,8 +69,8 @@ class _Segment(NamedTuple):
     state: State
 
 
-# The blocks of this process, by name and whether they are read-only, and by their address.
-_by_name: dict[tuple[str, bool], _Segment] = {}
+# The blocks of this process, by the link to their file and whether they are read-only, and by their address.
+_by_link: dict[tuple[str, bool], _Segment] = {}
 _by_address: dict[int, _Segment] = {}
 # Held to enter segments and to remove them: the next block may have an address before the last one has left the list. A
 # garbage collection may remove one in a thread that holds it.
@@ -77,6 +81,7 @@ def _unlock_in_child() -> None:
     """Make a new lock in a child of `fork`, which does not have the thread that may have held the old one."""
     global _entries_lock
     _entries_lock = threading.RLock()
+    _sent.forget()
 
 
 if hasattr(os, "register_at_fork"):
@@ -175,24 +180,31 @@ def _segment_of(tensor: Tensor) -> _Segment | None:
 
 def _found(name: str, readonly: bool) -> tuple[_Memory, _Segment]:
     """Return the memory of a name. One process has it once, so that overlap is found by address."""
-    parse_name(name)
-    for key in ((name, False), (name, True)) if readonly else ((name, False),):
-        segment = _by_name.get(key)
+    _, _, link = parse_name(name)
+    for key in ((link, False), (link, True)) if readonly else ((link, False),):
+        segment = _by_link.get(key)
         memory = None if segment is None else segment.memory()
         if segment is not None and memory is not None:
+            if name != segment.name:
+                # Another process's name of it.
+                os.close(open_file(name, readonly))
             return memory, segment
     file = open_file(name, readonly)
     try:
         start, nbytes, state, device = read_header(name, file)
         if device is not None:
-            return _open_on_device(name, file, nbytes, state, *device)
+            try:
+                return _open_on_device(name, file, nbytes, state, *device)
+            finally:
+                os.close(file)
         mapping = mmap.mmap(file, start + nbytes, access=mmap.ACCESS_READ if readonly else mmap.ACCESS_WRITE)
-    except PermissionError as error:
-        # Sealed against writing, which dlfield does not do.
-        raise not_a_tensor(name, error) from error
-    finally:
+        return mapping, _register_mapping(name, mapping, start, nbytes, state, readonly, file)
+    except BaseException as error:
         os.close(file)
-    return mapping, _register_mapping(name, mapping, start, nbytes, state, readonly, None)
+        if isinstance(error, PermissionError):
+            # Sealed against writing, which dlfield does not do.
+            raise not_a_tensor(name, error) from error
+        raise
 
 
 def _open_on_device(
@@ -212,35 +224,36 @@ def _open_on_device(
 
 
 def _register_mapping(
-    name: str, mapping: mmap.mmap, start: int, nbytes: int, state: State, readonly: bool, file: int | None
+    name: str, mapping: mmap.mmap, start: int, nbytes: int, state: State, readonly: bool, file: int
 ) -> _Segment:
     """List a mapping as long as it lives; then close the file by which others find it."""
 
     def forget(_: object) -> None:
         with _entries_lock:
-            if _by_name.get((name, readonly)) is segment:
-                del _by_name[name, readonly]
+            if _by_link.get((link, readonly)) is segment:
+                del _by_link[link, readonly]
             if _by_address.get(address) is segment:
                 del _by_address[address]
-        if file is not None:
-            os.close(file)
+        os.close(file)
 
-    segment = _Segment(name, weakref.ref(mapping, forget), start, nbytes, state)
+    _, _, link = parse_name(name)
+    segment = _Segment(name, file, weakref.ref(mapping, forget), start, nbytes, state)
     address = int(np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]) + start
     with _entries_lock:
-        _by_name[name, readonly] = segment
+        _by_link[link, readonly] = segment
         _by_address[address] = segment
     return segment
 
 
 def _register_block(name: str, find: Callable[[], Tensor | None], block: Tensor, state: State) -> _Segment:
     """List a block on a device, and remove those from the list that are gone: they do not call back."""
-    for entry in [entry for entry, other in list(_by_name.items()) if other.memory() is None]:
-        _by_name.pop(entry, None)
+    for entry in [entry for entry, other in list(_by_link.items()) if other.memory() is None]:
+        _by_link.pop(entry, None)
     for address in [address for address, other in list(_by_address.items()) if other.memory() is None]:
         _by_address.pop(address, None)
-    # CUDA cannot open memory for reading only, so all tensors are on one block.
-    _by_name[name, False] = _by_address[block.ptr] = segment = _Segment(name, find, 0, block.nbytes, state)
+    # CUDA cannot open memory for reading only, so all tensors are on one block. Its allocator has the file.
+    segment = _Segment(name, None, find, 0, block.nbytes, state)
+    _by_link[parse_name(name)[2], False] = _by_address[block.ptr] = segment
     return segment
 
 
@@ -260,22 +273,28 @@ def _block_on_host(mapping: mmap.mmap, segment: _Segment) -> memoryview:
     return memoryview(mapping)[segment.start : segment.start + segment.nbytes]
 
 
-def _attached(name: str, state: State) -> Tensor:
+def _attached(name: str, state: State, receipt: Receipt) -> Tensor:
     """Return the tensor that another process has pickled by the name of its memory."""
     readonly = bool(state[4][1])
     memory, segment = _found(name, readonly)
+    _sent.fetched(receipt)
     return _tensor(memory, segment, state, readonly)
 
 
 def _reduce(tensor: Tensor) -> tuple[Any, ...]:
-    """Return the pickle of a tensor for another process on this machine: the name of its memory, if that is shared."""
+    """Return the pickle of a tensor for another process on this machine: the name of its memory, if that is shared.
+
+    The memory is kept until that process has it: whoever sends a tensor may drop it at once.
+    """
     segment = _segment_of(tensor)
     found = _block_state(tensor)
     if segment is None or found is None:
         return tensor.__reduce_ex__(4)
     # The other process reads at once.
     _wait(tensor)
-    return _attached, (segment.name, found[1])
+    # By the file of this process, as the one that made the memory may have dropped it.
+    name = segment.name if segment.file is None else name_of(segment.file, segment.name.rpartition("-")[2])
+    return _attached, (name, found[1], _sent.keep(segment.memory()))
 
 
 ForkingPickler.register(Tensor, _reduce)

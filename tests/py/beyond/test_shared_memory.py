@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import oracle
 import shared_fields
 from catalog import CODES, CPU_PRESETS, dtype_named
 from childproc import run_python
-from shared_fields import KEPT, check_killed_processes, check_pools, ended, no_files_left_open
+from shared_fields import KEPT, check_killed_processes, check_pools, ended, made, no_files_left_open, same, sent
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
@@ -126,6 +127,30 @@ def test_the_name_goes_with_the_last_tensor_or_array() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
 def test_pools_get_the_memory_and_views_of_it(method: str) -> None:
     check_pools(method, ("Pool", "Executor"), labelled("gt:cpu_ifirst").share(), lambda: labelled("gtmc"))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
+def test_what_is_sent_and_dropped_lives_until_it_is_fetched(method: str) -> None:
+    """As the result or the argument of a task, through a queue, returned, and after the sender's end."""
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        assert [float(field.sum()) for field in pool.map(made, range(20))] == [4.0 * n for n in range(20)]
+        back = [pool.submit(same, made(number)) for number in range(10)]
+        assert [float(task.result().sum()) for task in back] == [4.0 * n for n in range(10)]
+    with context.Pool(1, maxtasksperchild=1) as workers:
+        assert [float(field.sum()) for field in workers.imap(made, range(4))] == [0.0, 4.0, 8.0, 12.0]
+        # Dropped here before it comes back.
+        tasks = [workers.apply_async(same, (made(number),)) for number in range(2)]
+        assert [float(task.get(60).sum()) for task in tasks] == [0.0, 4.0]
+    queue = context.Queue()
+    process = context.Process(target=sent, args=(queue, 3))
+    process.start()
+    assert float(queue.get(timeout=60).sum()) == 12.0
+    process.join()
+    sent(queue, 4)
+    assert float(queue.get(timeout=60).sum()) == 16.0
 
 
 def test_fields_laid_into_shared_memory_are_copied_unless_they_have_all_of_it() -> None:

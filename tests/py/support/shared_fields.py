@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -47,6 +48,11 @@ def no_files_left_open(text: str) -> Iterator[None]:
     opened = open_files(text)
     yield
     gc.collect()
+    # What was sent is released once its receiver has said that it is fetched.
+    for _ in range(200):
+        if open_files(text) == opened:
+            break
+        time.sleep(0.01)
     assert open_files(text) == opened
 
 
@@ -62,6 +68,17 @@ def twice(field: dl.Tensor) -> float:
 
 def same(field: dl.Tensor) -> dl.Tensor:
     return field
+
+
+def made(number: int) -> dl.Tensor:
+    """A field that nobody but its receiver keeps."""
+    return dl.full((5,), float(number)).share()[1:]
+
+
+def sent(queue: Any, number: int) -> None:
+    field = made(number)
+    queue.put(field)
+    del field
 
 
 def described(field: dl.Tensor) -> tuple[Any, ...]:
