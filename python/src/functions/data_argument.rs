@@ -4,21 +4,29 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::export::integers;
+use crate::functions::keywords::Given;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
 use dlfield::native::{dtype, fastcall, numpy_api};
 use dlfield::{DType, Descriptor, Device, Tensor};
 
-/// Imports an array, or what NumPy can convert to one, without reading its elements.
-pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    import::own(data)?.map_or_else(|| converted(data, None), Ok)
+/// Imports an array, or what NumPy can convert to one, without reading its elements. `origin` is the caller's argument.
+pub(super) fn described(data: &Bound<'_, PyAny>, origin: Given<'_, '_>) -> PyResult<Tensor> {
+    let given = import::with_given_origin(data, origin)?;
+    import::own(data, Some(&given))?.map_or_else(|| converted(data, None), Ok)
 }
 
 /// As [`described`], for elements that are read and copied to `near`; those of the other byte order are converted, and integers in
 /// lists cast to `wanted`.
-pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device, wanted: Option<DType>) -> PyResult<Value> {
-    let found =
-        import::value(data, near).and_then(|found| found.map_or_else(|| converted(data, wanted).map(Value::from), Ok));
+pub(super) fn readable(
+    data: &Bound<'_, PyAny>,
+    near: Device,
+    wanted: Option<DType>,
+    origin: Given<'_, '_>,
+) -> PyResult<Value> {
+    let given = import::with_given_origin(data, origin)?;
+    let found = import::value(data, near, Some(&given))
+        .and_then(|found| found.map_or_else(|| converted(data, wanted).map(Value::from), Ok));
     match found {
         Err(error) if ErrorKind::DType.is(data.py(), &error) => Ok(in_native_byte_order(data)?.ok_or(error)?.into()),
         found => found,
@@ -66,7 +74,7 @@ fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor>
     {
         return Err(not_an_array());
     }
-    with_metadata_of(data, import::own(&array)?.ok_or_else(not_an_array)?)
+    with_metadata_of(data, import::own(&array, None)?.ok_or_else(not_an_array)?)
 }
 
 /// Converts an array of the other byte order with NumPy, as old NetCDF files have it; `None` for any other array.
@@ -77,7 +85,7 @@ fn in_native_byte_order(data: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
         return Ok(None);
     }
     let converted = array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?;
-    import::own(&converted)?.map(|tensor| with_metadata_of(data, tensor)).transpose()
+    import::own(&converted, None)?.map(|tensor| with_metadata_of(data, tensor)).transpose()
 }
 
 /// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.

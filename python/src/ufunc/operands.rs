@@ -130,7 +130,8 @@ fn with_traced_hint(value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 impl<'py> Array<'py> {
     /// Imports another library's array for reading; `None` for an object without a protocol.
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
-        let found = import::value(value, near).map_err(|error| with_traced_hint(value, error))?;
+        let found =
+            import::value(value, near, Some(&Metadata::default())).map_err(|error| with_traced_hint(value, error))?;
         let Some(found) = found else { return Ok(None) };
         let tensor = Tensor::clone(&found);
         let labels = if tensor.descriptor().dims().is_some() { LabelSource::Known } else { LabelSource::Unknown };
