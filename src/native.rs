@@ -21,7 +21,7 @@ mod of_python {
     pub use crate::preset::PresetRules;
     pub use rayon::max_num_threads;
 
-    pub use crate::arithmetic::halos::check_named_halos;
+    pub use crate::arithmetic::halos::{check_assigned_origin, check_named_halos};
     pub use crate::layout::check_len;
     pub use crate::memory::cuda::current::{pop_stream, push_stream};
     pub use crate::memory::cuda::ipc::{Exported, device_of_uuid};

@@ -1732,7 +1732,8 @@ def from_dlpack(
     dims
         Labels of the dimensions, instead of those of `obj`.
     origin
-        Index of the first compute point, instead of that of `obj`.
+        Index of the first compute point, instead of that of `obj`. A field of `gt4py.next` begins at the grid's point 0; without
+        that point in its domain it needs this argument.
     stream
         The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
         object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
@@ -1757,7 +1758,8 @@ def from_dlpack(
     MemoryError
         There is no memory for a copy.
     DimsError, LayoutError
-        Metadata that does not fit the shape, or that differs between two sources.
+        Metadata that does not fit the shape, or that differs between two sources; a field of `gt4py.next` without the grid's
+        point 0, and no `origin`.
     Exception
         The producer's own exceptions reach the caller.
 
@@ -1899,7 +1901,8 @@ def get_origin(obj: Any, default: _Ints | None = None) -> tuple[int, ...] | None
     Raises
     ------
     LayoutError
-        `__gt_origin__` and `default_origin` disagree, or are not integers.
+        `__gt_origin__` and `default_origin` disagree, or are not integers; a field of `gt4py.next` whose domain does not have the
+        grid's point 0.
     DimsError
         As for `get_dims`: the labels determine the order.
 

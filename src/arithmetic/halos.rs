@@ -5,12 +5,12 @@ use smallvec::SmallVec;
 use crate::layout::{Ghosts, LayoutError};
 use crate::tensor::Tensor;
 
-/// Checks that all fields with a halo have the same halo and origin along the dimensions that they share.
+/// Checks that all fields that state a halo or an origin have the same one along the dimensions that they share.
 ///
-/// Arithmetic pairs elements by index: with different halos, a point of the domain would be paired with a halo point or with
-/// another point of the domain. Dimensions of extent 1 are repeated and not compared. Fields without a halo are not compared,
-/// nor fields whose halo a slice has cut ([`crate::Descriptor::halo_is_cut`]): the code that slices decides which
-/// points are paired.
+/// Arithmetic pairs elements by index: with different halos or origins, a point of the domain would be paired with a halo point or
+/// with another point of the domain. A halo is compared with a halo, and an origin, by default the lower halo, with an origin.
+/// Dimensions of extent 1 are repeated and not compared. Fields that state neither are not compared, nor those that a slice has cut
+/// ([`crate::Descriptor::halo_is_cut`]): the code that slices decides which points are paired.
 ///
 /// # Errors
 /// [`LayoutError::Halos`] naming the dimension and the two fields by their position; allowed are equal halos and origins.
@@ -33,7 +33,7 @@ pub fn check_halos(fields: &[&Tensor]) -> Result<(), LayoutError> {
 pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> Result<(), LayoutError> {
     let mut stating = SmallVec::<[(usize, &Tensor); 4]>::new();
     for (place, field) in fields.iter().enumerate() {
-        if field.descriptor().halo().is_none() || field.descriptor().halo_is_cut() {
+        if !states_domain(field) {
             continue;
         }
         for (earlier, other) in &stating {
@@ -47,8 +47,36 @@ pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> 
     Ok(())
 }
 
-/// Returns a label that both fields have and along which their halos or origins differ.
+/// Checks that a value that is assigned to a field by position has the same origin, if both state one; the halos may differ.
+#[doc(hidden)]
+pub fn check_assigned_origin(field: &Tensor, value: &Tensor) -> Result<(), LayoutError> {
+    if !states_domain(field) || !states_domain(value) {
+        return Ok(());
+    }
+    let (origin, value_origin) = (field.inline_origin(), value.inline_origin());
+    let (shape, value_shape, strides) =
+        (field.descriptor().shape(), value.descriptor().shape(), value.descriptor().strides());
+    // NumPy's broadcasting pairs the last dimensions. All points of a repeated one are equal.
+    let pairs = (0..shape.len()).rev().zip((0..value_shape.len()).rev());
+    let differs = |(axis, other): &(usize, usize)| {
+        shape[*axis] == value_shape[*other] && strides[*other] != 0 && origin[*axis] != value_origin[*other]
+    };
+    let Some((axis, _)) = pairs.filter(|(axis, _)| shape[*axis] != 1).find(differs) else { return Ok(()) };
+    let label = field.dims().get(axis).to_string();
+    let (first, second) = (ghosts("the field".to_owned(), field), ghosts("value".to_owned(), value));
+    Err(LayoutError::Halos { label, first: Box::new(first), second: Box::new(second) })
+}
+
+/// Returns whether a field states where its domain begins.
+#[inline]
+fn states_domain(field: &Tensor) -> bool {
+    let descriptor = field.descriptor();
+    (descriptor.halo().is_some() || descriptor.origin().is_some()) && !descriptor.halo_is_cut()
+}
+
+/// Returns a label that both fields have and along which their origins differ, or their halos if they are compared.
 fn differing_label(one: &Tensor, two: &Tensor) -> Option<String> {
+    let compares_halos = one.descriptor().halo().is_some() && two.descriptor().halo().is_some();
     let (dims, halo, origin) = (one.dims(), one.halo(), one.inline_origin());
     let (other_halo, other_origin) = (two.halo(), two.inline_origin());
     for (other, label) in two.dims().iter().enumerate() {
@@ -58,7 +86,7 @@ fn differing_label(one: &Tensor, two: &Tensor) -> Option<String> {
         if extent != other_extent || extent == 1 {
             continue;
         }
-        if (halo[axis], origin[axis]) != (other_halo[other], other_origin[other]) {
+        if origin[axis] != other_origin[other] || compares_halos && halo[axis] != other_halo[other] {
             return Some(label.to_string());
         }
     }

@@ -59,12 +59,12 @@ impl LabelledShape {
             return Ok(spec);
         }
         let found = Margins::of(self, inputs);
+        let is_cut = found.is_any_cut(inputs);
         if has_halo {
-            let is_cut = found.is_any_cut(inputs);
             spec = spec.halo(&found.halo).halo_is_cut(is_cut);
         }
         if has_origin {
-            spec = spec.origin(&found.origin);
+            spec = spec.origin(&found.origin).halo_is_cut(is_cut);
         }
         // With a halo, zeros must be set explicitly: its lower widths would be the default.
         if has_halo || found.aligned_index.iter().any(|entry| *entry != 0) {
@@ -92,7 +92,7 @@ struct Margins {
     halo: Halo,
     origin: Extents,
     aligned_index: Extents,
-    /// Whether an input states a halo.
+    /// Whether an input states a halo or an origin.
     is_stated: SmallVec<[bool; 6]>,
 }
 
@@ -106,7 +106,7 @@ impl Margins {
             aligned_index: none,
             is_stated: SmallVec::from_elem(false, ndim),
         };
-        // The stated halos come first: where there is one, a slice has none.
+        // What is stated comes first: where there is something, a slice has nothing.
         for is_cut in [false, true] {
             for input in inputs.iter().filter(|input| input.descriptor().halo_is_cut() == is_cut) {
                 found.include(result, input);
@@ -120,7 +120,8 @@ impl Margins {
 
     fn include(&mut self, result: &LabelledShape, input: &Tensor) {
         let (halo, origin, aligned_index) = (input.halo(), input.inline_origin(), input.aligned_index());
-        let (states, is_cut) = (input.descriptor().halo().is_some(), input.descriptor().halo_is_cut());
+        let (descriptor, is_cut) = (input.descriptor(), input.descriptor().halo_is_cut());
+        let states = descriptor.halo().is_some() || descriptor.origin().is_some();
         for (axis, at) in result.places(input).into_iter().enumerate() {
             let Some(at) = at else { continue };
             self.aligned_index[at] = self.aligned_index[at].max(aligned_index[axis]);

@@ -101,9 +101,9 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Sets whether a slice has cut the halo; does nothing if there is no halo.
+    /// Sets whether a slice has cut the halo; does nothing if there is neither halo nor origin.
     pub(crate) fn set_halo_is_cut(&mut self, is_cut: bool) {
-        if self.halo().is_some() && self.halo_is_cut() != is_cut {
+        if (self.halo().is_some() || self.origin().is_some()) && self.halo_is_cut() != is_cut {
             self.metadata_mut().halo_is_cut = is_cut;
         }
     }
@@ -146,8 +146,8 @@ impl Descriptor {
         self.metadata()?.halo.as_deref()
     }
 
-    /// Returns whether a slice has cut the halo that was set. A cut halo marks halo points, but does not say where the domain
-    /// of a field begins.
+    /// Returns whether a slice has cut the halo that was set, or the points before an origin without a halo. A cut halo marks halo
+    /// points, but does not say where the domain of a field begins, nor does such an origin.
     ///
     /// # Example
     /// ```

@@ -181,10 +181,7 @@ pub enum LayoutError {
         second: (usize, i64),
     },
     /// Operands whose halos or origins differ along one label.
-    #[error(
-        "halo: {first}, and {second}, so that their domains differ along {label:?}; allowed are equal halos: take the \
-         domain_view of both, or give both the same halo"
-    )]
+    #[error("{}", domains_differ(label, first, second))]
     Halos {
         /// The dimension.
         label: String,
@@ -339,6 +336,22 @@ pub enum LayoutError {
         /// What was given.
         got: String,
     },
+}
+
+/// The text of [`LayoutError::Halos`].
+#[cold]
+fn domains_differ(label: &str, first: &Ghosts, second: &Ghosts) -> String {
+    if [first, second].iter().all(|each| each.halo.iter().all(|widths| *widths == (0, 0))) {
+        return format!(
+            "origin: {} has origin {:?}, and {} has origin {:?}, so that elements of one index are different points along \
+             {label:?}; slice both to the points that they share, or state one origin for both: from_dlpack(field, origin=...)",
+            first.operand, first.origin, second.operand, second.origin
+        );
+    }
+    format!(
+        "halo: {first}, and {second}, so that their domains differ along {label:?}; allowed are equal halos: take the \
+         domain_view of both, or give both the same halo"
+    )
 }
 
 /// Halo and origin of an operand, for an error.

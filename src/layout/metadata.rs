@@ -23,7 +23,8 @@ pub struct Metadata {
     pub origin: Option<Box<[i64]>>,
     /// The `(lower, upper)` widths of each dimension, in elements.
     pub halo: Option<Box<[(i64, i64)]>>,
-    /// Whether a slice has cut the halo: it then marks halo points, but does not say where the domain begins.
+    /// Whether a slice has cut the halo, or what is before an origin without a halo: they then mark halo points, but do not say
+    /// where the domain begins.
     pub halo_is_cut: bool,
 }
 
@@ -88,11 +89,15 @@ impl Metadata {
     /// Returns this metadata, filled up with what `other` has in addition.
     #[must_use]
     pub(crate) fn or(self, other: Metadata) -> Metadata {
-        let (halo, halo_is_cut) = match self.halo {
-            Some(halo) => (Some(halo), self.halo_is_cut),
-            None => (other.halo, other.halo_is_cut),
+        // What says where the domain begins also says whether that was cut.
+        let states = |metadata: &Metadata| metadata.halo.is_some() || metadata.origin.is_some();
+        let halo_is_cut = if self.halo.is_some() || states(&self) && other.halo.is_none() {
+            self.halo_is_cut
+        } else {
+            other.halo_is_cut
         };
-        Metadata { dims: self.dims.or(other.dims), origin: self.origin.or(other.origin), halo, halo_is_cut }
+        let (origin, halo) = (self.origin.or(other.origin), self.halo.or(other.halo));
+        Metadata { dims: self.dims.or(other.dims), origin, halo, halo_is_cut }
     }
 
     /// Returns this metadata with the default origin of a field with a halo, the lower widths, unless it has an origin.

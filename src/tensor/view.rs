@@ -78,7 +78,8 @@ impl Tensor {
                 new_origin.push(0);
                 aligned_index.push(0);
             }
-            is_cut |= new_halo.last() != Some(&halo[axis]);
+            // Without a halo, nothing else says that a slice has left out points before the origin, or behind.
+            is_cut |= new_halo.last() != Some(&halo[axis]) || from.halo().is_none() && len != extent;
         }
         let ptr = from.ptr().wrapping_offset(isize::try_from(offset.wrapping_mul(itemsize)).unwrap_or(0));
         let mut view = self.describe_again(ptr, &axes, shape, strides, new_origin, new_halo, aligned_index)?;
@@ -150,8 +151,10 @@ impl Tensor {
         let index: smallvec::SmallVec<[Index; 6]> = halo.iter().zip(self.descriptor.shape()).map(inside).collect();
         // The halo fits the shape, so the view always exists.
         let mut inside = self.view(&index).unwrap_or_else(|_| self.clone());
-        // This is the whole domain, whatever was cut before.
-        inside.descriptor.set_halo_is_cut(false);
+        if self.descriptor.halo().is_some() {
+            // This is the whole domain, whatever was cut before.
+            inside.descriptor.set_halo_is_cut(false);
+        }
         inside
     }
 

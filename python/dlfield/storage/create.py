@@ -104,7 +104,8 @@ def _copied(
     def made(side: str, values: Any) -> Tensor:
         tensor = _native.empty_like(source, dtype, device=side, **labels)
         if values is not None:
-            tensor[...] = values if labels["dims"] is None else _labelled(values, tensor)
+            given = labels["dims"] is not None or labels["halo"] is not None
+            tensor[...] = _labelled(values, tensor, labels["dims"]) if given else values
         return tensor
 
     if not where.is_pair:
@@ -288,10 +289,10 @@ def _paired(
     return SoftwareManagedGPUStorage.whole(host, device, sync_state)
 
 
-def _labelled(values: Any, like: Tensor) -> Any:
-    """Return values with the dims of `like`, a tensor of their shape, in place of their own dims."""
+def _labelled(values: Any, like: Tensor, dims: Any) -> Any:
+    """Return values with the origin of `like`, a tensor of their shape, and given dims in place of their own."""
     found = _native._source(values, like.device)
-    return values if found is None else _native.from_dlpack(found, dims=like.dims)
+    return values if found is None else _native.from_dlpack(found, dims=dims, origin=like.origin)
 
 
 def _check_type(sync_state: Any) -> None:

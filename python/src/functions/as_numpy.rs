@@ -62,7 +62,7 @@ fn as_numpy<'py>(
     if copy != Some(true) {
         return export::numpy::view(py, &import::tensor(obj, copy)?);
     }
-    let value = import::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
+    let value = import::value(obj, Device::CPU, None)?.ok_or_else(|| not_an_array(obj))?;
     let copied = if value.descriptor().device().is_host_readable() {
         sync::copy_like(py, &value)?
     } else {

@@ -312,7 +312,8 @@ allocation! {
             return Ok(());
         }
         let near = call.keywords.device_or_default()?;
-        let data = data_argument::readable(call.first, near, given.as_ref().map(|given| given.0))?;
+        let element = given.as_ref().map(|given| given.0);
+        let data = data_argument::readable(call.first, near, element, call.keywords.origin)?;
         let (spec, added) = converted(data.descriptor(), given.as_ref())?;
         let mut spec = with_metadata_of(spec, &data);
         call.keywords.apply(&mut spec, added)?;

@@ -4,20 +4,28 @@ use pyo3::prelude::*;
 
 use crate::export;
 use crate::export::integers;
+use crate::functions::keywords::Given;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
 use dlfield::native::{dtype, fastcall, numpy_api};
 use dlfield::{DType, Descriptor, Device, Tensor};
 
-/// Imports an array, or what NumPy can convert to one, without reading its elements.
-pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    import::own(data)?.map_or_else(|| converted(data, None), Ok)
+/// Imports an array, or what NumPy can convert to one, without reading its elements. `origin` is the caller's argument.
+pub(super) fn described(data: &Bound<'_, PyAny>, origin: Given<'_, '_>) -> PyResult<Tensor> {
+    let given = import::with_given_origin(data, origin)?;
+    import::own(data, Some(&given))?.map_or_else(|| converted(data, None), Ok)
 }
 
 /// As [`described`], for elements that are read and copied to `near`. NumPy casts integers in lists to `wanted`, and elements
 /// that only NumPy has to a type that tensors have.
-pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device, wanted: Option<DType>) -> PyResult<Value> {
-    match import::value(data, near) {
+pub(super) fn readable(
+    data: &Bound<'_, PyAny>,
+    near: Device,
+    wanted: Option<DType>,
+    origin: Given<'_, '_>,
+) -> PyResult<Value> {
+    let given = import::with_given_origin(data, origin)?;
+    match import::value(data, near, Some(&given)) {
         Ok(None) => converted(data, wanted).map(Value::from),
         Ok(Some(found)) => Ok(found),
         Err(error) if ErrorKind::DType.is(data.py(), &error) => {
@@ -64,7 +72,7 @@ fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor>
     {
         return Err(not_an_array());
     }
-    let tensor = match import::own(&array) {
+    let tensor = match import::own(&array, None) {
         Err(error) if ErrorKind::DType.is(data.py(), &error) => cast(&array, wanted)?.ok_or(error)?,
         found => found?.ok_or_else(not_an_array)?,
     };

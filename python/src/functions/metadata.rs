@@ -86,7 +86,8 @@ fn annotated_dims(annotation: &Bound<'_, PyAny>) -> PyResult<Option<Dims>> {
 /// Raises
 /// ------
 /// LayoutError
-///     `__gt_origin__` and `default_origin` disagree, or are not integers.
+///     `__gt_origin__` and `default_origin` disagree, or are not integers; a field of `gt4py.next` whose domain does not have the
+///     grid's point 0.
 /// DimsError
 ///     As for `get_dims`: the labels determine the order.
 ///

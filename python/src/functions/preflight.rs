@@ -142,15 +142,17 @@ fn of_object(
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if ErrorKind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
         // `__array__` raises ValueError for what it cannot share.
-        Err(error) if error.is_instance_of::<PyValueError>(py) => match interrupt::answer(py, import::own(obj))? {
-            // The producer exports a copy, whose description differs from that of the object.
-            Some(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
-                found if found.verdict == Verdict::Impossible => found,
-                _ => Preflight::exported_copy(write),
-            },
-            _ if ErrorKind::Exchange.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
-            _ => return Err(error),
-        },
+        Err(error) if error.is_instance_of::<PyValueError>(py) => {
+            match interrupt::answer(py, import::own(obj, None))? {
+                // The producer exports a copy, whose description differs from that of the object.
+                Some(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
+                    found if found.verdict == Verdict::Impossible => found,
+                    _ => Preflight::exported_copy(write),
+                },
+                _ if ErrorKind::Exchange.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
+                _ => return Err(error),
+            }
+        }
         Err(error) => return Err(error),
     };
     Ok(PyPreflight(found))

@@ -59,7 +59,7 @@ pub(super) fn value_as_shape(shape: &Bound<'_, PyAny>, fill_value: &Bound<'_, Py
 /// alignment, padding and device.
 pub(super) fn like(call: &Call<'_, '_>) -> PyResult<Spec> {
     let Call { first: data, dtype, keywords, .. } = call;
-    let data = data_argument::described(data)?;
+    let data = data_argument::described(data, keywords.origin)?;
     let (dtype, sub_shape) = match dtype {
         Some(dtype) => dtype::parse(dtype)?,
         None => (data.descriptor().dtype(), Extents::new()),
@@ -117,7 +117,7 @@ fn with_halo_of(mut spec: Spec, data: &Tensor) -> Spec {
     if let Some(origin) = data.descriptor().origin() {
         let mut origin = origin.to_vec();
         origin.resize(ndim, 0);
-        spec = spec.origin(&origin);
+        spec = spec.origin(&origin).halo_is_cut(data.descriptor().halo_is_cut());
     }
     spec
 }

@@ -12,7 +12,7 @@ use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::{labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
-use dlfield::native::{args, import, sync};
+use dlfield::native::{args, check_assigned_origin, import, sync};
 use dlfield::{Device, DeviceError, Error, ExchangeError, Metadata, Spec, Tensor, can_cast};
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
@@ -53,23 +53,27 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     if key.is(py.Ellipsis().bind(py))
         && let Ok(value) = value.cast_exact::<PyTensor>()
         && let value = &value.get().0
-        && copied(py, tensor, broadcast_by_label(py, value, tensor, true)?.as_ref().unwrap_or(value))?
+        && let labelled = broadcast_by_label(py, value, tensor, true)?
+        && let value = labelled.as_ref().unwrap_or(value)
     {
-        return Ok(());
+        check_assigned_origin(tensor, value)?;
+        if copied(py, tensor, value)? {
+            return Ok(());
+        }
     }
     // Before the value is imported: parsing a key may run code that changes it.
     let selected = match Key::parse(tensor.descriptor(), key)? {
         Key::Basic { index, .. } => tensor.view(&index)?,
         library => return set_array(slf, key, value, library == Key::Arrays),
     };
-    let array = match import::value(value, tensor.descriptor().device()) {
+    let array = match import::value(value, tensor.descriptor().device(), Some(&Metadata::default())) {
         Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value)?,
         found => found.map_err(|error| ErrorKind::of_argument(py, "value", error))?,
     };
     let written = if tensor.descriptor().device().is_host_readable() {
-        set_on_host(py, &selected, value, array.as_deref())
+        set_on_host(tensor, &selected, value, array.as_deref())
     } else {
-        set_on_device(&selected, value, array.as_deref())
+        set_on_device(tensor, &selected, value, array.as_deref())
     };
     match array {
         Some(array) => array.done(py, written),
@@ -131,15 +135,24 @@ fn set_array(
     }
 }
 
-/// Assigns to a view in memory that the host writes. `array` is the value if it has a protocol.
-fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
-    let own_labels = has_own_labels(value)?;
+/// Checks the origin of a value, unless it is assigned to a part: the code that slices decides which points are paired.
+fn check_origin(tensor: &Tensor, selected: &Tensor, value: &Tensor) -> PyResult<()> {
+    if selected.descriptor().shape() == tensor.descriptor().shape() {
+        check_assigned_origin(selected, value)?;
+    }
+    Ok(())
+}
+
+/// Assigns to a view of a tensor in memory that the host writes. `array` is the value if it has a protocol.
+fn set_on_host(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
+    let (py, own_labels) = (value.py(), has_own_labels(value)?);
     let labelled = array.map(|array| broadcast_by_label(py, array, selected, own_labels)).transpose()?.flatten();
     let array = labelled.as_ref().or(array);
-    if let Some(array) = array
-        && copied(py, selected, array)?
-    {
-        return Ok(());
+    if let Some(array) = array {
+        check_origin(tensor, selected, array)?;
+        if copied(py, selected, array)? {
+            return Ok(());
+        }
     }
     // NumPy gets an array or a scalar, whichever protocol the value has.
     let value = match array {
@@ -195,13 +208,17 @@ fn broadcast_by_label(py: Python<'_>, value: &Tensor, to: &Tensor, own_labels: b
     })
 }
 
-/// Assigns to a view on a device.
+/// Assigns to a view of a tensor on a device.
 #[cold]
 #[allow(unsafe_code, reason = "elements are accessed by address")]
-fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
+fn set_on_device(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
     let (py, own_labels) = (value.py(), has_own_labels(value)?);
     let labelled = array.map(|array| broadcast_by_label(py, array, selected, own_labels)).transpose()?.flatten();
-    let from = device_source(selected, value, labelled.as_ref().or(array))?;
+    let array = labelled.as_ref().or(array);
+    if let Some(array) = array {
+        check_origin(tensor, selected, array)?;
+    }
+    let from = device_source(selected, value, array)?;
     // SAFETY: as for `copied`.
     let written = py.detach(|| unsafe { selected.assign(&from) });
     written.map_err(|error| {

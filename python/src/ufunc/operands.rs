@@ -129,7 +129,7 @@ fn with_traced_hint(value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 impl<'py> Array<'py> {
     /// Imports another library's array for reading; `None` for an object without a protocol.
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
-        let found = import::value(value, near)
+        let found = import::value(value, near, Some(&Metadata::default()))
             .map_err(|error| with_traced_hint(value, ErrorKind::of_argument(value.py(), "operand", error)))?;
         let Some(found) = found else { return Ok(None) };
         let tensor = Tensor::clone(&found);

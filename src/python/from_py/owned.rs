@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::layout::Metadata;
 use crate::python::from_py::borrows::Loan;
 use crate::python::from_py::open::{as_refusal, refusal};
 use crate::python::import::{self, BorrowSource};
@@ -52,7 +53,8 @@ impl<'py> FromPyObject<'_, 'py> for Tensor {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Tensor> {
         let py = object.py();
-        let owned = import::own(&object).and_then(|owned| owned.ok_or_else(|| import::not_an_array(&object)));
+        let owned = import::own(&object, Some(&Metadata::default()))
+            .and_then(|owned| owned.ok_or_else(|| import::not_an_array(&object)));
         let tensor = owned.or_else(|error| as_refusal(py, error))?;
         // The import may have run any code, which may have moved the arguments extracted before.
         Loan::open(&object, |_| Ok((None, BorrowSource::None)))?.check_undisturbed().map_err(refusal)?;

@@ -56,13 +56,15 @@ pub use request::{Request, RequestAccess, not_an_array};
 pub use stream_sync::synchronize_described;
 pub use table::share;
 
+use crate::layout::Metadata;
 use crate::tensor::Tensor;
 
-/// Imports an object as a tensor that owns its memory, with metadata, without access to elements. `None` for an object
-/// without any protocol.
-pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+/// Imports an object as a tensor that owns its memory, with metadata if some is given, which counts first, without access to
+/// elements. `None` for an object without any protocol.
+pub fn own(object: &Bound<'_, PyAny>, given: Option<&Metadata>) -> PyResult<Option<Tensor>> {
     let mut tensor = Tensor::BLANK;
-    let request = const { &Request::new(RequestAccess::Inspect).sharing().with_metadata() };
-    let shared = share(object, request, &mut tensor)?;
+    let mut request = Request::new(RequestAccess::Inspect).sharing();
+    request.metadata = given;
+    let shared = share(object, &request, &mut tensor)?;
     Ok(shared.map(|_| tensor))
 }

@@ -18,7 +18,7 @@ use super::pinned::{check_unmoved, pinned};
 pub use super::table::describe;
 use super::type_info::TypeInfo;
 pub use super::type_info::is_torch;
-pub use super::unwrap::inner_of;
+pub use super::unwrap::{inner_of, with_given_origin};
 use super::{Request, RequestAccess, not_an_array, share};
 use crate::cuda;
 use crate::descriptor::Descriptor;
@@ -35,9 +35,9 @@ pub fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
     share(object, &request, &mut tensor)?.map(|_| tensor).ok_or_else(|| not_an_array(object))
 }
 
-/// Imports an object as a tensor that owns its memory, for reading, with metadata.
+/// Imports an object as a tensor that owns its memory, for reading, without metadata.
 pub fn readable(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    value(object, Device::CPU)?.map(Value::into_tensor).ok_or_else(|| not_an_array(object))
+    value(object, Device::CPU, None)?.map(Value::into_tensor).ok_or_else(|| not_an_array(object))
 }
 
 /// Rejects a PyTorch tensor that requires grad, also one inside a wrapper.

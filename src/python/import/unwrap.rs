@@ -4,10 +4,12 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use crate::layout::Extents;
+use crate::layout::{Extents, Metadata};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::ffi::refcount::is_fresh;
 use crate::python::import::request::{Request, refused_copy};
@@ -55,8 +57,8 @@ pub fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, P
         Some(Wrapper::Xarray) => return object.getattr(intern!(py, "data")).map(Some),
         Some(Wrapper::Field) => {}
     }
-    for (dim, range) in ranges(object)? {
-        if range.is_none() {
+    for Range { dim, points } in ranges(object)? {
+        if points.is_none() {
             return Err(wrong_field(format!("a field that is infinite in dimension {dim}"), "a finite domain").into());
         }
     }
@@ -74,8 +76,12 @@ pub fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(TypeInfo::of(object)?.wrapper == Some(Wrapper::Field))
 }
 
-/// A dimension's label and number of grid points; `None` if it is infinite.
-type Range = (String, Option<i64>);
+/// One dimension of a field's domain.
+struct Range {
+    dim: String,
+    /// The first grid point and the one after the last; `None` if the dimension is infinite.
+    points: Option<(i64, i64)>,
+}
 
 /// Returns the dimensions of a field's domain.
 fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
@@ -89,8 +95,7 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
         // For an infinite dimension these are not integers.
         let start: Option<i64> = args::if_converted(py, range.getattr(intern!(py, "start"))?.extract())?;
         let stop: Option<i64> = args::if_converted(py, range.getattr(intern!(py, "stop"))?.extract())?;
-        let points = start.zip(stop).map(|(start, stop)| stop.saturating_sub(start));
-        found.push((dim?.getattr(intern!(py, "value"))?.to_string(), points));
+        found.push(Range { dim: dim?.getattr(intern!(py, "value"))?.to_string(), points: start.zip(stop) });
     }
     Ok(found)
 }
@@ -98,10 +103,10 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
 /// Rejects a field whose domain and array differ in shape: in such an array one element may stand for all points of a
 /// dimension.
 fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
-    for ((dim, points), extent) in ranges.iter().zip(shape) {
-        if points.is_some_and(|points| points != *extent) {
-            let got =
-                format!("a field with {} points in dimension {dim} on an array with {extent}", points.unwrap_or(0));
+    for (Range { dim, points }, extent) in ranges.iter().zip(shape) {
+        let points = points.map_or(*extent, |(start, stop)| stop.saturating_sub(start));
+        if points != *extent {
+            let got = format!("a field with {points} points in dimension {dim} on an array with {extent}");
             return Err(
                 wrong_field(got, "one element for each point: give the field an array of its domain's shape").into()
             );
@@ -114,14 +119,31 @@ fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the index of the grid's point zero in a field, if that is inside; `gt4py.next` has it in index order.
+/// Returns the index of the grid's point 0 in each dimension of a field. `None` for an infinite field. Rejects a field without that
+/// point, which has no index to begin at: another origin would pair its points with others.
 pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
-    let shape: Option<Extents> = ranges(field)?.into_iter().map(|(_, points)| points).collect();
-    let Some(shape) = shape else { return Ok(None) };
-    let origin = getattr::getattr_opt(field, intern!(field.py(), "__gt_origin__"))?.filter(|origin| !origin.is_none());
-    let Some(origin) = origin else { return Ok(None) };
-    let origin = args::ints("__gt_origin__", &origin)?;
-    let is_inside =
-        origin.len() == shape.len() && origin.iter().zip(&shape).all(|(at, extent)| (0..=*extent).contains(at));
-    Ok(is_inside.then_some(origin))
+    let ranges = ranges(field)?;
+    let all: Option<Vec<(i64, i64)>> = ranges.iter().map(|range| range.points).collect();
+    let Some(all) = all else { return Ok(None) };
+    let has_zero = |(start, stop): &(i64, i64)| (*start..=*stop).contains(&0);
+    let Some(axis) = all.iter().position(|points| !has_zero(points)) else {
+        return Ok(Some(all.iter().map(|(start, _)| -start).collect()));
+    };
+    let (dim, (start, stop)) = (&ranges[axis].dim, all[axis]);
+    let first = all.iter().map(|points| if has_zero(points) { -points.0 } else { 0 });
+    let first = PyTuple::new(field.py(), first.collect::<Vec<_>>())?;
+    Err(ErrorKind::Layout.error(format!(
+        "origin: the domain of the field is {start} to {stop} in {dim}, without the grid's point 0; state the index of the first \
+         point to compute: dl.from_dlpack(field, origin={first})"
+    )))
+}
+
+/// Returns the metadata to import `object` with for an argument `origin`: a field of `gt4py.next` without the grid's point 0 has no
+/// origin of its own, so that the argument has to be known before.
+pub fn with_given_origin(object: &Bound<'_, PyAny>, origin: Option<&Bound<'_, PyAny>>) -> PyResult<Metadata> {
+    let Some(origin) = origin else { return Ok(Metadata::default()) };
+    if !is_field(object)? {
+        return Ok(Metadata::default());
+    }
+    Ok(Metadata::default().with_origin(args::ints("origin", origin)?.into_boxed_slice()))
 }

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use pyo3::prelude::*;
 
 use crate::device::Device;
+use crate::layout::Metadata;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::import::imported::Release;
 use crate::python::import::request::{Request, RequestAccess};
@@ -45,11 +46,11 @@ impl Value {
     }
 }
 
-/// Imports an object for reading, up to date, with metadata; of several buffers, takes the one nearest to `near`. `None` for
-/// an object without any protocol.
-pub fn value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>> {
-    let mut request = Request::new(RequestAccess::Read).sharing().with_metadata();
-    request.near = Some(near);
+/// Imports an object for reading, up to date, with metadata if some is given, which counts first; of several buffers, takes
+/// the one nearest to `near`. `None` for an object without any protocol.
+pub fn value(object: &Bound<'_, PyAny>, near: Device, given: Option<&Metadata>) -> PyResult<Option<Value>> {
+    let mut request = Request::new(RequestAccess::Read).sharing();
+    (request.near, request.metadata) = (Some(near), given);
     let mut tensor = Tensor::BLANK;
     Ok(share(object, &request, &mut tensor)?.map(|release| Value { tensor, release }))
 }
@@ -57,7 +58,7 @@ pub fn value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>>
 /// As [`value`], for a value that is assigned: `None` also for elements that only NumPy supports, which NumPy converts: not in
 /// native byte order, as in old NetCDF files, objects, dates, text.
 pub fn assigned_value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>> {
-    match value(object, near) {
+    match value(object, near, Some(&Metadata::default())) {
         // Only the import finds out what elements a `DataArray`, or an object with `__array__`, has.
         Err(error) if ErrorKind::DType.is(object.py(), &error) => Ok(None),
         found => found,

@@ -70,8 +70,8 @@ def test_dimensions_that_the_first_lacks_are_laid_out_as_in_the_next(
 
 
 def test_alignment_and_margins_are_the_largest() -> None:
-    a = dl.zeros((6, 6), "f4", dims="IJ", alignment_size=32, halo=((1, 2), 0))
-    b = dl.zeros((6, 6), "f4", dims="JI", alignment_size=48, origin=(3, 0), aligned_index=(2, 0))
+    a = dl.zeros((6, 6), "f4", dims="IJ", alignment_size=32, halo=((1, 2), 0), origin=(1, 3))
+    b = dl.zeros((6, 6), "f4", dims="JI", alignment_size=48, origin=(3, 1), aligned_index=(2, 0))
     found = a + b
     assert (found.alignment_size, found.halo, found.origin) == (96, ((1, 2), (0, 0)), (1, 3))
     assert found.aligned_index == (1, 2)

@@ -58,10 +58,41 @@ def test_labels_say_which_dimensions_are_shared() -> None:
     assert (field(NARROW) + dl.ones((3,), dims="K", halo=((1, 1),))).halo == (*NARROW, (1, 1))
 
 
-def test_origins_are_compared_like_halos() -> None:
-    with pytest.raises(dl.LayoutError, match=r"origin \[1, 0\], and .* origin \[2, 0\]"):
-        field(NARROW) + field(NARROW, origin=(2, 0))
-    assert (field(NARROW) + field(origin=(2, 0))).halo == NARROW
+@pytest.mark.parametrize("other", [field(NARROW, origin=(2, 0)), field(origin=(2, 0)), field(origin=(0, 0))])
+@pytest.mark.parametrize("name", ["add", "lt", "iadd", "setitem"])
+def test_origins_that_differ_are_an_error(name: str, other: dl.Tensor) -> None:
+    left = field(NARROW)
+    before = oracle.values(left)
+    with pytest.raises(dl.LayoutError, match=r"origin \[1, 0\], and .* origin \[(2|0), 0\]"):
+        operator.setitem(left, ..., other) if name == "setitem" else getattr(operator, name)(left, other)
+    with pytest.raises(dl.LayoutError, match=r"origin \[(2|0), 0\]"):
+        left[:] = other.astype("float32")
+    assert oracle.values(left) == before
+
+
+def test_origins_without_halos() -> None:
+    one, two = field(origin=(1, 0)), field(origin=(0, 0))
+    with pytest.raises(dl.LayoutError, match=r"^origin: .* along \"I\"; slice both to the points that they share"):
+        one - two
+    # Slices match by index, and so do results of them.
+    assert oracle.values(one[1:] - two[:-1]) == (one.to_numpy()[1:] - two.to_numpy()[:-1]).tolist()
+    flux = one[1:] - one[:-1]
+    assert oracle.values(flux + two[1:] + flux) == (2 * flux.to_numpy() + two.to_numpy()[1:]).tolist()
+    left = field(origin=(1, 0))
+    left[1:] = two[:-1]
+    left[:, :2] = two[:, :2]
+    field(NARROW)[:, 1:3] = field(WIDE).copy()[:, :2]
+    # A dimension that the value lacks is repeated, and not compared.
+    left[...] = dl.full((4,), 5.0, dims="J", origin=(0,))
+    left[...] = dl.full((1, 4), 5.0, dims="IJ", origin=(0, 0))
+    assert oracle.values(left) == [[5.0] * 4] * 6
+    # An assignment compares origins only.
+    left[...] = field(((1, 2), (0, 0)))
+    with pytest.raises(dl.LayoutError, match='along "J"'):
+        left[...] = dl.ones((4,), dims="J", origin=(2,))
+    # By position, as the value states no labels.
+    with pytest.raises(dl.LayoutError, match='along "J"'):
+        dl.zeros((6, 4), dims="JI", origin=(2, 0))[...] = field(origin=(0, 0))
 
 
 def test_fixes_of_differing_halos() -> None:

@@ -1,6 +1,8 @@
 """Wrappers that label an array, of xarray and gt4py.next: memory of the array, labels of the wrapper."""
 
 import gc
+import operator
+import re
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -188,14 +190,39 @@ def test_a_field_is_its_ndarray_with_the_domains_dims(gtx: Any) -> None:
     assert dl.describe(field, dims="KI").dims == ("K", "I")
 
 
-@pytest.mark.parametrize(("starts", "origin"), [((0, 0), (0, 0)), ((-2, -3), (2, 3)), ((1, 0), None), ((-3, 0), None)])
-def test_a_grid_point_zero_outside_the_field_is_no_origin(
-    gtx: Any, starts: tuple[int, int], origin: tuple[int, int] | None
-) -> None:
+@pytest.mark.parametrize(("starts", "origin"), [((0, 0), (0, 0)), ((-2, -3), (2, 3)), ((-2, 0), (2, 0))])
+def test_the_grid_point_zero_is_the_origin(gtx: Any, starts: tuple[int, int], origin: tuple[int, int]) -> None:
     field = field_of(gtx, "IJ", starts, (2, 3))
-    assert dl.describe(field).origin == origin
-    assert dl.from_dlpack(field).origin == (origin or (0, 0))
-    assert dl.get_origin(field, (1, 1)) == (origin or (1, 1))
+    assert dl.describe(field).origin == dl.from_dlpack(field).origin == dl.get_origin(field, (1, 1)) == origin
+
+
+@pytest.mark.parametrize(
+    ("starts", "fix"), [((1, 0), (0, 0)), ((-3, -2), (0, 2)), ((-1, 3), (1, 0)), ((-(2**40), 2**40), (0, 0))]
+)
+@pytest.mark.parametrize(
+    "read",
+    [
+        dl.from_dlpack,
+        dl.describe,
+        dl.from_array,
+        dl.zeros_like,
+        dl.get_origin,
+        lambda field: dl.Signature(x=dl.FieldSpec("float64", "IJ")).bind(x=field),
+        lambda field: dl.zeros((2, 3)) + field,
+        lambda field: operator.setitem(dl.zeros((2, 3)), ..., field),
+    ],
+)
+def test_a_field_without_the_grid_point_zero_needs_an_origin(
+    gtx: Any, read: Any, starts: tuple[int, int], fix: tuple[int, int]
+) -> None:
+    """Its points would be paired with others; the other dimensions keep their origin in the fix."""
+    field = field_of(gtx, "IJ", starts, (2, 3))
+    with pytest.raises(dl.LayoutError, match=rf"dl\.from_dlpack\(field, origin={re.escape(str(fix))}\)$"):
+        read(field)
+    for read in (dl.from_dlpack, dl.from_array, dl.zeros_like):
+        assert read(field, origin=fix).origin == fix
+    assert values(dl.from_dlpack(field, origin=fix)) == dl.as_numpy(field, copy=True).tolist() == ROWS
+    assert dl.preflight(field, "numpy")
 
 
 def test_fields_of_one_and_no_dimension(gtx: Any) -> None:

@@ -178,7 +178,9 @@ def test_padded_fields_are_dumped_and_loaded_in_place(preset: str) -> None:
 @pytest.mark.parametrize("change", [lambda field: field, dl.Tensor.as_readonly, lambda field: field.T])
 def test_padding_is_zero_and_the_elements_stay(change: Callable[[dl.Tensor], dl.Tensor], preset: str) -> None:
     field = labelled(preset)
-    expected = dl.zeros((3, 4, 5), "f4", backend=preset, halo=field.halo, alignment_size=128, dims="KIJ")
+    expected = dl.zeros(
+        (3, 4, 5), "f4", backend=preset, halo=field.halo, origin=field.origin, alignment_size=128, dims="KIJ"
+    )
     expected[...] = field
     assert dumped(change(field))[1] == memoryview(expected.block).cast("B")
     assert (field.to_numpy() == expected.to_numpy()).all()
