@@ -1,5 +1,6 @@
 """Tensors with other operands: plain and labelled arrays, other libraries, types with their own `__array_ufunc__`."""
 
+import operator
 import re
 from decimal import Decimal
 from typing import Any
@@ -222,6 +223,43 @@ def test_operands_that_are_no_array_or_number(value: object) -> None:
     assert (field == value, field != value) == (False, True)
     with pytest.raises(TypeError):
         field < value  # noqa: B015
+
+
+class Foreign:
+    """An array of a library that declines fields, as Dask does before `dlfield.dask` is imported."""
+
+    shape, dtype = (3,), np.dtype("f8")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return NotImplemented
+
+    def __add__(self, other: object) -> Any:
+        return NotImplemented
+
+    __array_priority__ = 1
+
+    def __eq__(self, other: object) -> Any:
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_arrays_that_decline_are_not_unequal() -> None:
+    field = dl.zeros(3)
+    sparse = pytest.importorskip("scipy.sparse").csr_array(np.zeros((1, 3)))
+    for other in (Foreign(), sparse):
+        for compare in (operator.eq, operator.ne):
+            for pair in ((field, other), (other, field)):
+                with pytest.raises(TypeError, match=r"'[!=]=' not supported between instances of 'dlfield.Tensor' and"):
+                    compare(*pair)
+
+    class Decided(Foreign):
+        def __eq__(self, other: object) -> Any:
+            return "mine"
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert (field == Decided()) == "mine"
 
 
 @pytest.mark.parametrize("masked", [np.ma.array(np.ones((2, 2)), mask=True), np.ma.array(5.0, mask=True), np.ma.masked])
