@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
 use crate::export::integers;
+use dlfield::dlpark::ffi::DLDataTypeCode;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype, sync};
@@ -125,6 +126,18 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
     let made = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
     assign(&view(py, &made)?, value, argument)?;
     Ok(made)
+}
+
+/// Rejects the integer in a tensor without dimensions by an `OverflowError` if it does not fit, as one of NumPy's. That of a device
+/// is not read.
+pub(crate) fn check_number(py: Python<'_>, tensor: &Tensor, wanted: DType, argument: &str) -> PyResult<()> {
+    let found = tensor.descriptor();
+    let is_integer = |dtype: DType| matches!(dtype.code(), DLDataTypeCode::INT | DLDataTypeCode::UINT);
+    let may_overflow = found.dtype() != wanted && is_integer(found.dtype()) && is_integer(wanted);
+    if found.ndim() > 0 || !may_overflow || !found.device().is_host_readable() {
+        return Ok(());
+    }
+    integers::check_one(&view(py, tensor)?, wanted, argument)
 }
 
 /// The error for a value that is not repeated to the shape of what it is assigned to.

@@ -52,10 +52,12 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     let py = slf.py();
     if key.is(py.Ellipsis().bind(py))
         && let Ok(value) = value.cast_exact::<PyTensor>()
-        && let value = &value.get().0
-        && copied(py, tensor, broadcast_by_label(py, value, tensor, true)?.as_ref().unwrap_or(value))?
     {
-        return Ok(());
+        let value = &value.get().0;
+        export::numpy::check_number(py, value, tensor.descriptor().dtype(), "value")?;
+        if copied(py, tensor, broadcast_by_label(py, value, tensor, true)?.as_ref().unwrap_or(value))? {
+            return Ok(());
+        }
     }
     // Before the value is imported: parsing a key may run code that changes it.
     let selected = match Key::parse(tensor.descriptor(), key)? {
@@ -66,6 +68,9 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value)?,
         found => found?,
     };
+    if let Some(array) = array.as_deref() {
+        export::numpy::check_number(py, array, tensor.descriptor().dtype(), "value")?;
+    }
     let written = if tensor.descriptor().device().is_host_readable() {
         set_on_host(py, &selected, value, array.as_deref())
     } else {
@@ -224,6 +229,7 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
     }
     // The host converts elements.
     let host = sync::to(py, array, Device::CPU, None)?;
+    export::numpy::check_number(py, &host, dtype, "value")?;
     if !can_cast(array.descriptor().dtype(), dtype) {
         return export::numpy::cast(export::numpy::view(py, &host)?.as_any(), dtype, "value");
     }
