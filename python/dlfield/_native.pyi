@@ -143,7 +143,7 @@ class DeviceError(Error, RuntimeError):
 class ExchangeError(Error, BufferError, ValueError):
     """Memory or a request of another library that the protocol does not allow."""
 
-class NoSuchBufferError(Error, LookupError):
+class NoSuchBufferError(Error, LookupError, TypeError):
     """A host or device buffer that the object does not have."""
 
 class NotAnArrayError(Error, TypeError):

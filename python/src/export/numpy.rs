@@ -78,8 +78,10 @@ pub(crate) fn array_on<'py>(
 fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_host_readable() {
-        let message =
-            format!("device: {device} has no host buffer; copy it with to_device('cpu') or as_numpy(..., copy=True)");
+        let message = format!(
+            "device: {device} has no host buffer; copy it with to_device('cpu') or as_numpy(..., copy=True), or pass its \
+             to_cupy() to CuPy's function of the same name"
+        );
         return Err(ErrorKind::NoSuchBuffer.error(message));
     }
     Ok(sync::wait_for_device(py, tensor)?)

@@ -65,7 +65,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         library => return set_array(slf, key, value, library == Key::Arrays),
     };
     let array = match import::value(value, tensor.descriptor().device()) {
-        Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value)?,
+        Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value, error)?,
         found => found?,
     };
     if let Some(array) = array.as_deref() {
@@ -158,11 +158,14 @@ fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, arra
 }
 
 /// Casts a value whose elements only NumPy has to those of the tensor that it is assigned to; `None` if it states no labels: then
-/// NumPy assigns it by position.
-fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+/// NumPy assigns it by position. `error` is that of its import, for a value that NumPy does not read either.
+fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>, error: PyErr) -> PyResult<Option<Value>> {
     let Some(dims) = import::metadata_of(value)?.dims else { return Ok(None) };
     let array = import::as_array(value, "value")?;
     let shape: Vec<i64> = array.getattr("shape")?.extract()?;
+    if shape.len() != dims.len() {
+        return Err(error);
+    }
     // Wrong labels are the error, whatever the elements are.
     let mut cast = Tensor::empty(&Spec::new(&shape, to.descriptor().dtype()).dims(dims.clone()))?;
     broadcast_by_label(value.py(), &cast, to, false)?;

@@ -16,7 +16,7 @@ import xarray as xr
 
 import dlfield as dl
 from catalog import dtype_named
-from fakes_interfaces import host
+from fakes_interfaces import Exposing, host
 
 NUMPY = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 NAMES = [*(np.dtype(code).name for code in NUMPY), "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4"]
@@ -184,6 +184,9 @@ def test_labels_are_judged_before_elements() -> None:
         dl.zeros((1, 2), dims="IJ")[...] = text
     with pytest.raises(dl.DTypeError, match="value: its dtype cannot be cast"):
         dl.zeros((2, 1), dims="JK")[...] = text
+    unread = Exposing(__gt_data_interface__={None: {**np.zeros((2, 1), ">f8").__array_interface__, "dims": ("J", "K")}})
+    with pytest.raises(dl.DTypeError, match="byte order"):
+        dl.zeros((2, 1), dims="JK")[...] = unread
     with pytest.raises(dl.DTypeError, match=r"float128|longdouble"):
         dl.from_array(np.zeros(2, "longdouble"))
 
