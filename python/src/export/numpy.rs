@@ -17,7 +17,7 @@ use dlfield::dlpark::ffi::DLDataTypeCode;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype, sync};
-use dlfield::{DType, Descriptor, Spec, Tensor};
+use dlfield::{DType, Descriptor, Device, Spec, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
@@ -130,16 +130,15 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
     Ok(made)
 }
 
-/// Rejects the integer in a tensor without dimensions by an `OverflowError` if it does not fit, as one of NumPy's. That of a device
-/// is not read.
+/// Rejects the integer in a tensor without dimensions by an `OverflowError` if it does not fit, as one of NumPy's.
 pub(crate) fn check_number(py: Python<'_>, tensor: &Tensor, wanted: DType, argument: &str) -> PyResult<()> {
     let found = tensor.descriptor();
     let is_integer = |dtype: DType| matches!(dtype.code(), DLDataTypeCode::INT | DLDataTypeCode::UINT);
     let may_overflow = found.dtype() != wanted && is_integer(found.dtype()) && is_integer(wanted);
-    if found.ndim() > 0 || !may_overflow || !found.device().is_host_readable() {
+    if found.ndim() > 0 || !may_overflow {
         return Ok(());
     }
-    integers::check_one(&view(py, tensor)?, wanted, argument)
+    integers::check_one(&view(py, &sync::to(py, tensor, Device::CPU, None)?)?, wanted, argument)
 }
 
 /// The error for a value that is not repeated to the shape of what it is assigned to.

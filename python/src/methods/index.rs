@@ -232,7 +232,6 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
     }
     // The host converts elements.
     let host = sync::to(py, array, Device::CPU, None)?;
-    export::numpy::check_number(py, &host, dtype, "value")?;
     if !can_cast(array.descriptor().dtype(), dtype) {
         return export::numpy::cast(export::numpy::view(py, &host)?.as_any(), dtype, "value");
     }

@@ -268,7 +268,11 @@ fn check_labels(field: &Tensor, parts: &[Bound<'_, PyAny>], masks: &[Option<Tens
     if !masks.iter().any(states) {
         return Ok(());
     }
-    let widths: Vec<usize> = parts.iter().map(width).collect::<PyResult<_>>()?;
+    let widths = std::iter::zip(parts, masks).map(|(part, mask)| match mask {
+        Some(mask) => Ok(mask.descriptor().ndim()),
+        None => width(part),
+    });
+    let widths = widths.collect::<PyResult<Vec<usize>>>()?;
     let (dims, mut axis, mut left) = (field.dims(), 0, widths.iter().sum::<usize>());
     for ((part, mask), width) in parts.iter().zip(masks).zip(widths) {
         if let Some(stated) = mask.as_ref().and_then(|mask| mask.descriptor().dims())
@@ -282,7 +286,7 @@ fn check_labels(field: &Tensor, parts: &[Bound<'_, PyAny>], masks: &[Option<Tens
     Ok(())
 }
 
-/// How many dimensions of a field a part of a key stands for.
+/// How many dimensions of a field a part of a key stands for that is no mask of another library than NumPy.
 fn width(part: &Bound<'_, PyAny>) -> PyResult<usize> {
     if part.is_none() || part.is_instance_of::<PyEllipsis>() || part.is_instance_of::<PyBool>() {
         return Ok(0);
