@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAl
 import numpy as np
 import numpy.typing as npt
 import torch
+import xarray
 from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
@@ -143,7 +144,7 @@ class DeviceError(Error, RuntimeError):
 class ExchangeError(Error, BufferError, ValueError):
     """Memory or a request of another library that the protocol does not allow."""
 
-class NoSuchBufferError(Error, LookupError):
+class NoSuchBufferError(Error, LookupError, TypeError):
     """A host or device buffer that the object does not have."""
 
 class NotAnArrayError(Error, TypeError):
@@ -257,6 +258,16 @@ class Tensor:
         """
     @halo.setter
     def halo(self, halo: _Halo) -> None: ...
+    @property
+    def variable(self) -> xarray.Variable:
+        """The `xarray.Variable` on the same memory, with the dims: by it the operators and `where` of a `DataArray` on the left match
+        dimensions by label. Absent while xarray is not imported.
+
+        >>> import dlfield as dl, xarray
+        >>> field = dl.zeros((2, 3), dims="KI")
+        >>> field.variable.dims, (xarray.DataArray([1.0, 2.0, 3.0], dims="I") - field).dims
+        (('K', 'I'), ('I', 'K'))
+        """
     @property
     def layout(self) -> tuple[int, ...]:
         """Rank of each dimension's stride; 0 is the largest."""
@@ -382,7 +393,7 @@ class Tensor:
         """
     def fill(self, value: Any) -> None:
         """Sets all elements to a number, as `field[...] = value`, by the same rules: `DTypeError` for one that is not cast by
-        NumPy's "same_kind" rule, as 2.5 for int32, `OverflowError` for one of Python's integers that does not fit.
+        NumPy's "same_kind" rule, as 2.5 for int32, `OverflowError` for an integer that does not fit.
 
         >>> import dlfield as dl
         >>> field = dl.zeros(2)
@@ -468,6 +479,7 @@ class Tensor:
     def sum(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -479,6 +491,7 @@ class Tensor:
     def prod(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -489,6 +502,7 @@ class Tensor:
     def min(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the smallest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.min()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -499,6 +513,7 @@ class Tensor:
     def max(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the largest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.max()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -509,6 +524,7 @@ class Tensor:
     def any(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns whether any element is true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.any()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -519,6 +535,7 @@ class Tensor:
     def all(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns whether all elements are true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.all()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -529,6 +546,7 @@ class Tensor:
     def mean(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -539,6 +557,7 @@ class Tensor:
     def var(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -549,6 +568,7 @@ class Tensor:
     def std(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
+        The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -1354,7 +1374,7 @@ def full(
 ) -> Tensor:
     """Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
 
-    Raises `OverflowError` for one of Python's integers that does not fit.
+    Raises `OverflowError` for an integer that does not fit.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
     which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;

@@ -23,6 +23,8 @@ def repr_text(tensor: Tensor, attributes: str) -> str:
            shape=(2, 3), dtype=float64, dims=('K', 'I'), layout=(0, 1), device='cpu', alignment_size=1)
     >>> dl.full((), 2.5)
     Tensor(2.5, shape=(), dtype=float64, dims=(), layout=(), device='cpu', alignment_size=1)
+    >>> dl.zeros((1,), "i1", origin=(1,))
+    Tensor([0], shape=(1,), dtype=int8, dims=('I',), origin=(1,), layout=(0,), device='cpu', alignment_size=1)
     """
     prefix = "Tensor("
     values = values_text(tensor, prefix, ",")

@@ -6,7 +6,9 @@ argument. Both are computed at each access, so they stay valid when a DataArray 
 that is already registered under one of these names is kept; one registered later replaces the attribute of this module,
 and xarray warns.
 
-dlfield imports DataArrays with or without this module, with the same result.
+dlfield imports DataArrays with or without this module, with the same result. Operators go by name with a DataArray on
+either side. An assignment to a DataArray goes by position, as xarray takes the elements of a tensor alone: write
+`array[...] = tensor.variable`.
 
 Example
 -------

@@ -8,7 +8,8 @@ use crate::layout::{Extents, Halo, Metadata, Promise};
 impl Tensor {
     /// Returns the part of the field that an index selects; dimensions that it does not mention stay whole.
     ///
-    /// A range with step 1 reduces origin and halo by what it cuts, not below 0; another step sets both to 0 in that dimension.
+    /// A range with step 1 reduces origin and halo by what it cuts, not below 0; step -1 also turns them round, as it does the
+    /// points; another step sets both to 0 in that dimension.
     ///
     /// # Errors
     /// [`IndexError`] for more entries than dimensions, or one outside the field.
@@ -65,21 +66,34 @@ impl Tensor {
             if len > 0 {
                 offset = offset.wrapping_add(start.wrapping_mul(stride));
             }
-            if step == 1 {
+            if step.abs() == 1 {
+                // What the same points have in the field's direction.
+                let start = if step == 1 { start } else { start.saturating_sub(len).saturating_add(1) };
                 let (lower, upper) = halo[axis];
                 let lower = lower.saturating_sub(start).clamp(0, len);
                 let cut_above = extent.saturating_sub(start).saturating_sub(len);
-                new_halo.push((lower, (upper - cut_above).clamp(0, len - lower)));
-                new_origin.push(origin[axis].saturating_sub(start).clamp(0, len));
-                let aligned = old_aligned[axis].saturating_sub(start);
-                aligned_index.push(if (0..=len).contains(&aligned) { aligned } else { 0 });
+                let upper = upper.saturating_sub(cut_above).clamp(0, len - lower);
+                let first = origin[axis].saturating_sub(start).clamp(0, len);
+                let aligned = Some(old_aligned[axis].saturating_sub(start)).filter(|at| (0..=len).contains(at));
+                is_cut |= (lower, upper) != halo[axis];
+                if step == 1 {
+                    new_halo.push((lower, upper));
+                    new_origin.push(first);
+                    aligned_index.push(aligned.unwrap_or(0));
+                } else {
+                    new_halo.push((upper, lower));
+                    // As far from the domain's first point as before, which is 0 for nearly every field.
+                    new_origin.push((upper + first - lower).clamp(0, len));
+                    aligned_index.push(aligned.map_or(0, |at| (len - 1 - at).max(0)));
+                }
             } else {
                 new_halo.push((0, 0));
                 new_origin.push(0);
                 aligned_index.push(0);
+                is_cut |= halo[axis] != (0, 0);
             }
             // Without a halo, nothing else says that a slice has left out points before the origin, or behind.
-            is_cut |= new_halo.last() != Some(&halo[axis]) || from.halo().is_none() && len != extent;
+            is_cut |= from.halo().is_none() && len != extent;
         }
         let ptr = from.ptr().wrapping_offset(isize::try_from(offset.wrapping_mul(itemsize)).unwrap_or(0));
         let mut view = self.describe_again(ptr, &axes, shape, strides, new_origin, new_halo, aligned_index)?;

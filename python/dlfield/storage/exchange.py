@@ -79,6 +79,13 @@ class ExchangedSides(Sides):
             self.set_host_modified()
         return array
 
+    @property
+    def variable(self) -> Any:
+        """The `xarray.Variable` on the host buffer, which is synchronized and marked as modified."""
+        variable = self._host.variable
+        self.to_numpy()
+        return variable
+
     def to_cupy(self) -> Any:
         """Return a CuPy array on the device buffer, which is synchronized and marked as modified."""
         with self._state.lock:

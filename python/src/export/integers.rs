@@ -1,5 +1,7 @@
 //! Python's integers, alone and in lists, which have no element type of their own: before NumPy casts them, they have to fit.
 
+use numpy::npyffi::NpyTypes;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,7 +9,7 @@ use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
 use dlfield::DType;
 use dlfield::dlpark::ffi::DLDataTypeCode;
-use dlfield::native::{args, dtype, import, new_error};
+use dlfield::native::{args, dtype, import, new_error, numpy_api};
 
 /// Returns the array that NumPy makes of a list, a tuple or a range, with integers and bools cast as by [`fitted`]; `None` for
 /// any other value.
@@ -73,10 +75,20 @@ fn check_fits(found: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResu
     )))
 }
 
-/// Rejects one of Python's integers as [`check_fits`], before NumPy casts it; every other value passes, and NumPy wraps its own
-/// integers around.
+/// Rejects one integer as [`check_fits`], before NumPy casts it: Python's, NumPy's, or that of one of its arrays without dimensions.
+/// Every other value passes.
 pub(crate) fn check_one(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResult<()> {
-    let is_integer = value.is_instance_of::<PyInt>() && !args::is_bool(value);
+    let is_integer = if value.is_instance_of::<PyInt>() {
+        !args::is_bool(value)
+    } else if numpy_api::is_scalar(value, NpyTypes::PyGenericArrType_Type)
+        || value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0)
+    {
+        let dtype = value.getattr_opt(intern!(value.py(), "dtype"))?;
+        let kind = dtype.map(|dtype| dtype.getattr(intern!(value.py(), "kind"))?.extract::<char>()).transpose()?;
+        matches!(kind, Some('i' | 'u'))
+    } else {
+        false
+    };
     if is_integer { check_fits(value, wanted, argument) } else { Ok(()) }
 }
 

@@ -13,10 +13,11 @@ use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
 use crate::export::integers;
+use dlfield::dlpark::ffi::DLDataTypeCode;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype, sync};
-use dlfield::{DType, Descriptor, Spec, Tensor};
+use dlfield::{DType, Descriptor, Device, Spec, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
@@ -77,8 +78,10 @@ pub(crate) fn array_on<'py>(
 fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_host_readable() {
-        let message =
-            format!("device: {device} has no host buffer; copy it with to_device('cpu') or as_numpy(..., copy=True)");
+        let message = format!(
+            "device: {device} has no host buffer; copy it with to_device('cpu') or as_numpy(..., copy=True), or pass its \
+             to_cupy() to CuPy's function of the same name"
+        );
         return Err(ErrorKind::NoSuchBuffer.error(message));
     }
     Ok(sync::wait_for_device(py, tensor)?)
@@ -125,6 +128,17 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
     let made = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
     assign(&view(py, &made)?, value, argument)?;
     Ok(made)
+}
+
+/// Rejects the integer in a tensor without dimensions by an `OverflowError` if it does not fit, as one of NumPy's.
+pub(crate) fn check_number(py: Python<'_>, tensor: &Tensor, wanted: DType, argument: &str) -> PyResult<()> {
+    let found = tensor.descriptor();
+    let is_integer = |dtype: DType| matches!(dtype.code(), DLDataTypeCode::INT | DLDataTypeCode::UINT);
+    let may_overflow = found.dtype() != wanted && is_integer(found.dtype()) && is_integer(wanted);
+    if found.ndim() > 0 || !may_overflow {
+        return Ok(());
+    }
+    integers::check_one(&view(py, &sync::to(py, tensor, Device::CPU, None)?)?, wanted, argument)
 }
 
 /// The error for a value that is not repeated to the shape of what it is assigned to.

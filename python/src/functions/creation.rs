@@ -67,7 +67,9 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
     }
     let (mut spec, added) = converted(&data, given)?;
     call.keywords.apply(&mut spec, added)?;
-    let at_once = spec.is_small_on_host(GIL_RELEASE_BYTES) && can_cast(data.dtype(), spec.dtype());
+    // One number has to fit, which is looked at on the other way.
+    let is_cast_number = data.ndim() == 0 && data.dtype() != spec.dtype();
+    let at_once = !is_cast_number && spec.is_small_on_host(GIL_RELEASE_BYTES) && can_cast(data.dtype(), spec.dtype());
     if at_once {
         // SAFETY: the array's memory, which stays where it is until this returns. If another thread writes to it without the
         // GIL, which is the program's responsibility as with every array library, the copy has old or new elements.
@@ -212,7 +214,7 @@ allocation! {
 allocation! {
     /// Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
     ///
-    /// Raises `OverflowError` for one of Python's integers that does not fit.
+    /// Raises `OverflowError` for an integer that does not fit.
     example
     /// >>> import dlfield as dl
     /// >>> float(dl.full((2, 2), -0.0)[0, 0])
@@ -315,6 +317,7 @@ allocation! {
         let element = given.as_ref().map(|given| given.0);
         let data = data_argument::readable(call.first, near, element, call.keywords.origin)?;
         let (spec, added) = converted(data.descriptor(), given.as_ref())?;
+        export::numpy::check_number(call.py, &data, spec.dtype(), "data")?;
         let mut spec = with_metadata_of(spec, &data);
         call.keywords.apply(&mut spec, added)?;
         let found = data.descriptor().device();

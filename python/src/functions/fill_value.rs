@@ -104,18 +104,22 @@ fn pair<const N: usize>(first: [u8; N], second: [u8; N]) -> Element {
 /// The bytes of one element with `value`, cast by `numpy.full` itself.
 fn by_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
     let py = value.py();
-    integers::check_one(value, dtype, "fill_value")?;
-    import::refuse_mask(value, "fill_value")?;
     // NumPy reads no memory of a device.
     let on_host = value.cast::<PyTensor>().ok().map(numbers::on_host).transpose()?;
-    let scalar = (PyTuple::empty(py), on_host.as_ref().unwrap_or(value), dtype::to_numpy(py, dtype)?);
+    let value = on_host.as_ref().unwrap_or(value);
+    integers::check_one(value, dtype, "fill_value")?;
+    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    if !is_list {
+        integers::check_one(&import::as_array(value, "fill_value")?, dtype, "fill_value")?;
+    }
+    let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, dtype)?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
         if error.is_instance_of::<PyTypeError>(py) {
             let what = format!("fill_value: {} is not a {}", args::shown(value), dtype);
             return dtype::wrapped(py, error, &what);
         }
         let is_value_error = error.get_type(py).is(py.get_type::<PyValueError>());
-        if is_value_error && (value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()) {
+        if is_value_error && is_list {
             let what =
                 format!("fill_value: {} is not one element; from_array(data) copies several", args::shown(value));
             return dtype::named(py, error, &what);

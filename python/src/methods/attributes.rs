@@ -1,13 +1,17 @@
 //! The attributes of a tensor: its memory and its metadata.
 
 use numpy::PyArrayDescr;
+use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::classes::attribute_values;
 use crate::classes::device::PyDevice;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::{args, dtype};
+use crate::export;
+use crate::export::cupy;
+use dlfield::native::{args, dtype, getattr, new_error};
 
 #[pymethods]
 impl PyTensor {
@@ -67,7 +71,7 @@ impl PyTensor {
 
     /// Index of the first compute point.
     #[getter]
-    fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.inline_origin())
     }
 
@@ -82,7 +86,7 @@ impl PyTensor {
     /// >>> field.origin, field.domain_view.shape
     /// ((1, 2), (4, 4))
     #[getter]
-    fn halo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn halo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.halo().iter().copied())
     }
 
@@ -90,6 +94,29 @@ impl PyTensor {
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
         let widths = args::halo(halo, Some(self.descriptor().ndim()))?;
         Ok(self.0.set_halo(&widths)?)
+    }
+
+    /// The `xarray.Variable` on the same memory, with the dims: by it the operators and `where` of a `DataArray` on the left match
+    /// dimensions by label. Absent while xarray is not imported.
+    ///
+    /// >>> import dlfield as dl, xarray
+    /// >>> field = dl.zeros((2, 3), dims="KI")
+    /// >>> field.variable.dims, (xarray.DataArray([1.0, 2.0, 3.0], dims="I") - field).dims
+    /// (('K', 'I'), ('I', 'K'))
+    #[getter]
+    fn variable<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let class = match getattr::loaded(py, "xarray")? {
+            Some(xarray) => xarray.getattr_opt(intern!(py, "Variable"))?,
+            None => None,
+        };
+        let Some(class) = class else {
+            let why = "'Tensor' object has no attribute 'variable' before xarray is imported: import xarray";
+            return Err(new_error::<PyAttributeError>(why));
+        };
+        let on_device = slf.get().descriptor().device().is_cuda();
+        let array = if on_device { cupy::array(slf)? } else { export::numpy::view_of(slf)? };
+        class.call1((slf.get().dims(py)?, array))
     }
 
     /// Rank of each dimension's stride; 0 is the largest.

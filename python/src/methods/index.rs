@@ -53,9 +53,10 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     if key.is(py.Ellipsis().bind(py))
         && let Ok(value) = value.cast_exact::<PyTensor>()
         && let value = &value.get().0
-        && let labelled = broadcast_by_label(py, value, tensor, true)?
-        && let value = labelled.as_ref().unwrap_or(value)
     {
+        export::numpy::check_number(py, value, tensor.descriptor().dtype(), "value")?;
+        let labelled = broadcast_by_label(py, value, tensor, true)?;
+        let value = labelled.as_ref().unwrap_or(value);
         check_assigned_origin(tensor, value)?;
         if copied(py, tensor, value)? {
             return Ok(());
@@ -67,9 +68,12 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         library => return set_array(slf, key, value, library == Key::Arrays),
     };
     let array = match import::value(value, tensor.descriptor().device(), Some(&Metadata::default())) {
-        Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value)?,
+        Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value, error)?,
         found => found.map_err(|error| ErrorKind::of_argument(py, "value", error))?,
     };
+    if let Some(array) = array.as_deref() {
+        export::numpy::check_number(py, array, tensor.descriptor().dtype(), "value")?;
+    }
     let written = if tensor.descriptor().device().is_host_readable() {
         set_on_host(tensor, &selected, value, array.as_deref())
     } else {
@@ -167,11 +171,14 @@ fn set_on_host(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, arr
 }
 
 /// Casts a value whose elements only NumPy has to those of the tensor that it is assigned to; `None` if it states no labels: then
-/// NumPy assigns it by position.
-fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+/// NumPy assigns it by position. `error` is that of its import, for a value that NumPy does not read either.
+fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>, error: PyErr) -> PyResult<Option<Value>> {
     let Some(dims) = import::metadata_of(value)?.dims else { return Ok(None) };
     let array = import::as_array(value, "value")?;
     let shape: Vec<i64> = array.getattr("shape")?.extract()?;
+    if shape.len() != dims.len() {
+        return Err(error);
+    }
     // Wrong labels are the error, whatever the elements are.
     let mut cast = Tensor::empty(&Spec::new(&shape, to.descriptor().dtype()).dims(dims.clone()))?;
     broadcast_by_label(value.py(), &cast, to, false)?;

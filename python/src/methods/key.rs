@@ -4,7 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -15,7 +15,7 @@ use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::new_error;
 use dlfield::native::{args, getattr, import, sync};
-use dlfield::{DType, Descriptor, Device, Index, IndexError, Tensor};
+use dlfield::{DType, Descriptor, Device, Dims, Index, IndexError, Tensor};
 
 /// An index expression.
 #[derive(PartialEq)]
@@ -156,7 +156,7 @@ impl<'py> LibraryKey<'py> {
     /// device, in order with the work on both.
     ///
     /// NumPy itself would read only arrays on the host, and CuPy only its own. A mask with labels that does not have the field's
-    /// first dimensions, in order, is matched by label and repeated.
+    /// first dimensions, in order, is matched by label and repeated; a label that the field lacks is an error.
     pub(super) fn new(field: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<LibraryKey<'py>> {
         let py = key.py();
         let device = field.descriptor().device();
@@ -166,10 +166,16 @@ impl<'py> LibraryKey<'py> {
         let mut imported = Vec::new();
         let key = match key.cast::<PyTuple>() {
             Ok(parts) => {
-                let parts = parts.iter().map(|part| converted(field, &part, false, &mut imported));
-                PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
+                let (mut converted, mut masks) = (Vec::new(), Vec::new());
+                for part in parts {
+                    let (part, array) = self::converted(field, &part, false, &mut imported)?;
+                    converted.push(part);
+                    masks.push(array.filter(|array| array.descriptor().dtype() == DType::BOOL));
+                }
+                check_labels(field, &converted, &masks)?;
+                PyTuple::new(py, converted)?.into_any()
             }
-            Err(_) => converted(field, key, true, &mut imported)?,
+            Err(_) => converted(field, key, true, &mut imported)?.0,
         };
         Ok(LibraryKey { key, imported })
     }
@@ -183,13 +189,13 @@ impl<'py> LibraryKey<'py> {
     }
 }
 
-/// Converts a part of a key; other parts than arrays stay as they are. `whole`: it is the only part.
+/// Converts a part of a key, and returns the array; other parts stay as they are. `whole`: it is the only part.
 fn converted<'py>(
     field: &Tensor,
     part: &Bound<'py, PyAny>,
     whole: bool,
     imported: &mut Vec<Value>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<(Bound<'py, PyAny>, Option<Tensor>)> {
     let py = part.py();
     let is_plain = part.is_none()
         || part.is_instance_of::<PyEllipsis>()
@@ -200,23 +206,24 @@ fn converted<'py>(
         || is_number(part);
     let device = field.descriptor().device();
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
-        return Ok(part.clone());
+        return Ok((part.clone(), None));
     }
     let is_own = has_own_labels(part)?;
     let found = import::assigned_value(part, device);
     let Some(value) = found.map_err(|error| ErrorKind::of_argument(part.py(), "key", error))? else {
         let is_index = getattr::on_type(&part.get_type(), intern!(py, "__index__")).is_some();
         if !is_index || is_array_or_mask(part)? {
-            return Ok(part.clone());
+            return Ok((part.clone(), None));
         }
         // Not by NumPy, which drops what `__index__` raises, Ctrl+C too.
         let index: i64 = part.extract().map_err(|error| no_position(part, error))?;
-        return Ok(index.into_pyobject(py)?.into_any());
+        return Ok((index.into_pyobject(py)?.into_any(), None));
     };
     let mut array = Tensor::clone(&value);
     if whole && (is_own || array.descriptor().dims().is_some()) {
         array = by_label(array, field)?;
     }
+    let stated = array.clone();
     imported.push(value);
     let near = if device.is_cuda() { device } else { Device::CPU };
     let mut array = sync::to(py, &array, near, None)?;
@@ -225,7 +232,8 @@ fn converted<'py>(
         array = array.copy()?;
     }
     let array = PyTensor::create(py, array.into_readable())?;
-    if device.is_cuda() { cupy::array(&array) } else { export::numpy::view_of(&array) }
+    let array = if device.is_cuda() { cupy::array(&array)? } else { export::numpy::view_of(&array)? };
+    Ok((array, Some(stated)))
 }
 
 /// Whether a value is a `Tensor` or a host/device pair.
@@ -233,14 +241,67 @@ pub(super) fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
 }
 
-/// Broadcasts a mask by label to a field, unless the mask has the field's first dimensions, in order, or labels that the field
-/// lacks: then it is used by position.
+/// Repeats a mask by label along the dimensions of a field that it lacks, unless it has the field's first dimensions, in order:
+/// then it is used by position, and so is a tensor with the default labels if the field lacks one of them.
 fn by_label(mask: Tensor, field: &Tensor) -> PyResult<Tensor> {
     let (own, dims) = (mask.dims(), field.dims());
     let leads = own.iter().eq(dims.iter().take(own.len()));
-    let knows = own.iter().all(|label| dims.iter().any(|known| known == label));
-    if mask.descriptor().dtype() != DType::BOOL || leads || !knows {
+    if mask.descriptor().dtype() != DType::BOOL || leads {
         return Ok(mask);
     }
+    for (label, points) in own.iter().zip(mask.descriptor().shape()) {
+        let Some(axis) = dims.iter().position(|known| known == label) else {
+            return if mask.descriptor().dims().is_some() { Err(other_labels(&own, &dims)) } else { Ok(mask) };
+        };
+        let extent = field.descriptor().shape()[axis];
+        if *points != extent {
+            return Err(new_error::<PyIndexError>(format!(
+                "index: expected a mask with {extent} points in dimension {label}, as the field has, got one with {points}"
+            )));
+        }
+    }
     Ok(mask.broadcast_to(&dims, field.descriptor().shape())?)
+}
+
+/// Rejects a mask in a tuple that states other labels than those of the dimensions in whose place it is.
+fn check_labels(field: &Tensor, parts: &[Bound<'_, PyAny>], masks: &[Option<Tensor>]) -> PyResult<()> {
+    let states = |mask: &Option<Tensor>| mask.as_ref().is_some_and(|mask| mask.descriptor().dims().is_some());
+    if !masks.iter().any(states) {
+        return Ok(());
+    }
+    let widths = std::iter::zip(parts, masks).map(|(part, mask)| match mask {
+        Some(mask) => Ok(mask.descriptor().ndim()),
+        None => width(part),
+    });
+    let widths = widths.collect::<PyResult<Vec<usize>>>()?;
+    let (dims, mut axis, mut left) = (field.dims(), 0, widths.iter().sum::<usize>());
+    for ((part, mask), width) in parts.iter().zip(masks).zip(widths) {
+        if let Some(stated) = mask.as_ref().and_then(|mask| mask.descriptor().dims())
+            && !stated.iter().eq(dims.iter().skip(axis).take(width))
+        {
+            return Err(other_labels(stated, &dims));
+        }
+        left -= width;
+        axis = if part.is_instance_of::<PyEllipsis>() { dims.len().saturating_sub(left) } else { axis + width };
+    }
+    Ok(())
+}
+
+/// How many dimensions of a field a part of a key stands for that is no mask of another library than NumPy.
+fn width(part: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if part.is_none() || part.is_instance_of::<PyEllipsis>() || part.is_instance_of::<PyBool>() {
+        return Ok(0);
+    }
+    let Some(dtype) = part.getattr_opt(intern!(part.py(), "dtype"))? else { return Ok(1) };
+    let is_mask = dtype.getattr(intern!(part.py(), "kind"))?.extract::<char>()? == 'b';
+    if is_mask { part.getattr(intern!(part.py(), "ndim"))?.extract() } else { Ok(1) }
+}
+
+/// The error for a mask whose labels do not fit.
+#[cold]
+fn other_labels(mask: &Dims, field: &Dims) -> PyErr {
+    ErrorKind::Dims.error(format!(
+        "index: expected a mask with labels of the field's dims ({field}), in a tuple those at its place, got dims ({mask}); \
+         mask.to_numpy() goes by position"
+    ))
 }

@@ -11,6 +11,7 @@ use crate::ufunc;
 impl PyTensor {
     /// Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -29,6 +30,7 @@ impl PyTensor {
 
     /// Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -46,6 +48,7 @@ impl PyTensor {
 
     /// Returns the smallest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.min()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -63,6 +66,7 @@ impl PyTensor {
 
     /// Returns the largest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.max()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -80,6 +84,7 @@ impl PyTensor {
 
     /// Returns whether any element is true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.any()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -97,6 +102,7 @@ impl PyTensor {
 
     /// Returns whether all elements are true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.all()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -114,6 +120,7 @@ impl PyTensor {
 
     /// Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -131,6 +138,7 @@ impl PyTensor {
 
     /// Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -148,6 +156,7 @@ impl PyTensor {
 
     /// Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
+    /// The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///

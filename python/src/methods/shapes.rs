@@ -17,7 +17,7 @@ use dlfield::native::errors::ErrorKind;
 #[pymethods]
 impl PyTensor {
     /// Sets all elements to a number, as `field[...] = value`, by the same rules: `DTypeError` for one that is not cast by
-    /// NumPy's "same_kind" rule, as 2.5 for int32, `OverflowError` for one of Python's integers that does not fit.
+    /// NumPy's "same_kind" rule, as 2.5 for int32, `OverflowError` for an integer that does not fit.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros(2)

@@ -90,8 +90,16 @@ impl PyTensor {
     /// The attributes that are shown beside the values.
     pub(crate) fn attributes_text(&self, py: Python<'_>) -> PyResult<String> {
         let descriptor = self.descriptor();
+        // Both only if the field states them: else they are zeros, and arithmetic does not compare them.
+        let mut stated = String::new();
+        if descriptor.halo().is_some() {
+            stated += &format!(", halo={}", self.halo(py)?.repr()?);
+        }
+        if descriptor.origin().is_some() {
+            stated += &format!(", origin={}", self.origin(py)?.repr()?);
+        }
         Ok(format!(
-            "shape={}, dtype={}, dims={}, layout={}, device='{}', alignment_size={}{}",
+            "shape={}, dtype={}, dims={}{stated}, layout={}, device='{}', alignment_size={}{}",
             self.shape(py)?.repr()?,
             descriptor.dtype(),
             self.dims(py)?.repr()?,

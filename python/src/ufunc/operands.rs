@@ -152,7 +152,7 @@ impl<'py> Array<'py> {
     }
 
     /// Derives the labels of an array without any: those of an input of the same shape; those of the result, if it has
-    /// as many dimensions, with the same sizes or 1; or I, J, K if the result has no other labels.
+    /// as many dimensions, with the same sizes or one of them 1; or I, J, K if the result has no other labels.
     /// `device` is where the operands with labels are.
     fn label(&mut self, inputs: &[LabelledShape], result: &LabelledShape, device: Device) -> PyResult<()> {
         let shape = self.tensor().descriptor().shape();
@@ -221,9 +221,10 @@ fn dims_by_size(py: Python<'_>, shape: &[i64], result: &LabelledShape) -> Option
     if let [one] = &labels[..] { Some(format!("({one},)")) } else { Some(format!("({})", labels.join(", "))) }
 }
 
-/// Whether a shape equals another one, except for sizes of 1.
+/// Whether a shape equals another one, except for sizes of 1 in either.
 fn fits(shape: &[i64], result: &[i64]) -> bool {
-    shape.len() == result.len() && shape.iter().zip(result).all(|(got, wanted)| got == wanted || *got == 1)
+    shape.len() == result.len()
+        && shape.iter().zip(result).all(|(got, wanted)| got == wanted || *got == 1 || *wanted == 1)
 }
 
 /// The operands of a call, and its mask.
@@ -276,6 +277,9 @@ impl<'py> Operands<'py> {
             let known = self.named(|array| array.labels != LabelSource::Unknown);
             different_sizes(error, &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>())
         })?;
+        if result.dims().is_empty() {
+            return self.label_by_position();
+        }
         let tensors = self.arrays().filter_map(Array::own_tensor);
         let device = tensors.map(|tensor| tensor.descriptor().device()).find(|device| device.is_cuda());
         let device = device.unwrap_or(Device::CPU);
@@ -284,6 +288,21 @@ impl<'py> Operands<'py> {
                 && array.labels == LabelSource::Unknown
             {
                 array.label(&known, &result, device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Labels arrays as NumPy pairs their dimensions, from the last one on: nothing beside them has a dimension.
+    fn label_by_position(&mut self) -> PyResult<()> {
+        let ndim = |array: &Array<'_>| array.tensor().descriptor().ndim();
+        let most = self.arrays().map(ndim).max().unwrap_or(0);
+        for operand in self.inputs.iter_mut().chain(&mut self.mask) {
+            if let Operand::Array(array) = operand
+                && array.labels == LabelSource::Unknown
+            {
+                let last: SmallVec<[usize; 6]> = (most - ndim(array)..most).collect();
+                array.set_labels(&Dims::standard(most).select(&last), &[])?;
             }
         }
         Ok(())

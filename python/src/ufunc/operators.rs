@@ -74,6 +74,8 @@ two_operands! {
     19 "matmul": "matmul" Left, "rmatmul" Right, "imatmul" InPlace;
 }
 
+const EQUAL: usize = 15;
+const NOT_EQUAL: usize = 16;
 const MATMUL: usize = 19;
 
 /// The methods of operators with one operand.
@@ -150,11 +152,37 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
             }
         };
         fastcall::drop_deferred_references();
+        let found = found.filter(|found| !found.is(py.NotImplemented()));
         match found {
+            None if PLACE == EQUAL || PLACE == NOT_EQUAL => compared_by(PLACE == EQUAL, &inputs[1], &inputs[0]),
             None if in_place => Err(unsupported_in_place(UFUNCS[PLACE], &inputs[1])),
             found => Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py))),
         }
     })
+}
+
+/// Returns what the other operand's class makes of `==` or `!=`. If it makes nothing of it, an array is an error, as for `<`: the
+/// interpreter would compare the identity, and say False for equal elements.
+#[cold]
+fn compared_by<'py>(equal: bool, other: &Bound<'py, PyAny>, slf: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, ty) = (slf.py(), other.get_type());
+    let undecided = py.NotImplemented().into_bound(py);
+    let has = |name| getattr::on_type(&ty, name).is_some();
+    if !has(intern!(py, "shape")) || !has(intern!(py, "dtype")) || !has(intern!(py, "__add__")) {
+        return Ok(undecided);
+    }
+    let (name, sign) = if equal { (intern!(py, "__eq__"), "==") } else { (intern!(py, "__ne__"), "!=") };
+    let found = ty.call_method1(name, (other, slf))?;
+    if !found.is(&undecided) {
+        return Ok(found);
+    }
+    let module = getattr::module_of(&ty).unwrap_or_default();
+    let fix = if module.starts_with("dask") { "import dlfield.dask" } else { "compare two fields, or two arrays" };
+    Err(new_error::<PyTypeError>(format!(
+        "'{sign}' not supported between instances of 'dlfield.Tensor' and '{}.{}'; {fix}",
+        module.split('.').next().unwrap_or_default(),
+        ty.name()?
+    )))
 }
 
 /// The error for an operand that cannot be computed into a tensor. After `NotImplemented` the interpreter would call the

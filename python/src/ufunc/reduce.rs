@@ -7,9 +7,10 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
+use crate::export;
 use crate::ufunc::keywords::Keywords;
 use crate::ufunc::library::ArrayLibrary;
-use crate::ufunc::operands::{Array, Operand, Operands};
+use crate::ufunc::operands::{Array, LabelSource, Operand, Operands};
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, outputs};
 use dlfield::arithmetic::LabelledShape;
@@ -39,6 +40,13 @@ pub(super) fn reduce<'py>(
         operands.inputs[0] = Operand::Array(array);
     }
     let Some(mut outputs) = Outputs::read(&keywords.out)? else { return Ok(None) };
+    if let Some(Output::Given { array, .. }) = outputs.0.first()
+        && array.own_tensor().is_some()
+        && operands.arrays().all(|array| array.labels == LabelSource::Unknown && array.tensor().descriptor().ndim() > 0)
+    {
+        let found = by_position(ufunc, input, keywords, &array.tensor);
+        return operands.done(py, found.map(Some));
+    }
     operands.label(&[])?;
     let Operand::Array(array) = &operands.inputs[0] else { return Ok(None) };
     let whole = LabelledShape::of(array.tensor());
@@ -75,6 +83,26 @@ pub(super) fn reduce<'py>(
         repeat(&library, &target, array)?;
     }
     operands.done(py, Ok(Some(object)))
+}
+
+/// Reduces an array without labels into a tensor by position, and returns NumPy's array on the tensor's memory: `np.mean` and
+/// `np.var` go on with what they get, which has to be one of NumPy's.
+fn by_position<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    input: &Bound<'py, PyAny>,
+    keywords: &Keywords<'py>,
+    output: &Bound<'py, PyTensor>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = ufunc.py();
+    let all = keywords.with_mask(keywords.mask.clone())?.unwrap_or_else(|| PyDict::new(py));
+    if let Some(axis) = &keywords.axis {
+        all.set_item(intern!(py, "axis"), axis)?;
+    }
+    all.set_item(intern!(py, "keepdims"), keywords.keepdims)?;
+    let out = export::numpy::view_of(output)?;
+    all.set_item(intern!(py, "out"), &out)?;
+    ufunc.call_method(intern!(py, "reduce"), (input,), Some(&all))?;
+    Ok(out)
 }
 
 /// The part of an output that a result fills: the first position of each dimension along which the result is repeated. For

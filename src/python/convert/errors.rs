@@ -56,7 +56,7 @@ impl ErrorKind {
             }
             ErrorKind::NoSuchBuffer => {
                 let lookup = py.get_type::<PyLookupError>();
-                ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup])
+                ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup, ty])
             }
             ErrorKind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
         }

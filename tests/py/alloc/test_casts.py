@@ -16,7 +16,7 @@ import xarray as xr
 
 import dlfield as dl
 from catalog import dtype_named
-from fakes_interfaces import host
+from fakes_interfaces import Exposing, host
 
 NUMPY = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 NAMES = [*(np.dtype(code).name for code in NUMPY), "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4"]
@@ -184,7 +184,10 @@ def test_labels_are_judged_before_elements() -> None:
         dl.zeros((1, 2), dims="IJ")[...] = text
     with pytest.raises(dl.DTypeError, match="value: its dtype cannot be cast"):
         dl.zeros((2, 1), dims="JK")[...] = text
-    with pytest.raises(dl.DTypeError, match="float128|longdouble"):
+    unread = Exposing(__gt_data_interface__={None: {**np.zeros((2, 1), ">f8").__array_interface__, "dims": ("J", "K")}})
+    with pytest.raises(dl.DTypeError, match="byte order"):
+        dl.zeros((2, 1), dims="JK")[...] = unread
+    with pytest.raises(dl.DTypeError, match=r"float128|longdouble"):
         dl.from_array(np.zeros(2, "longdouble"))
 
 
@@ -255,13 +258,17 @@ def test_numbers_that_do_not_fit_are_no_fields_either() -> None:
     ("dtype", "lowest", "highest"),
     [("int4", -8, 7), ("uint4", 0, 15), ("int8", -128, 127), ("uint64", 0, 2**64 - 1), ("int64", -(2**63), 2**63 - 1)],
 )
-def test_one_integer_has_to_fit_as_those_in_lists(dtype: str, lowest: int, highest: int) -> None:
+def test_one_integer_has_to_fit_as_those_in_lists(torch: Any, dtype: str, lowest: int, highest: int) -> None:
     field = dl.zeros(2, dtype)
 
     class Enumerated(enum.IntEnum):
         LARGE = 10**30
 
-    for number in (lowest - 1, highest + 1, 10**30, -(2**128), Enumerated.LARGE):
+    numbers: list[Any] = [lowest - 1, highest + 1, 10**30, -(2**128), Enumerated.LARGE]
+    if highest < 2**62:
+        kinds = (np.int64, np.int32, np.array, np.ma.array, dl.from_array, torch.tensor)
+        numbers += [kind(number) for kind in kinds for number in (lowest - 1, highest + 1)]
+    for number in numbers:
         told = rf"{int(number)} does not fit {dtype}; allowed is {lowest} to {highest}$"
         for key in (0, ..., [0, 1]):
             with pytest.raises(OverflowError, match=f"^value: {told}"):
@@ -270,6 +277,9 @@ def test_one_integer_has_to_fit_as_those_in_lists(dtype: str, lowest: int, highe
             field.fill(number)
         with pytest.raises(OverflowError, match=f"^fill_value: {told}"):
             dl.full(2, number, dtype)
+        if number is not Enumerated.LARGE:
+            with pytest.raises(OverflowError, match=f"^data: {told}"):
+                dl.from_array(number, dtype)
     assert [int(number) for number in np.asarray(field)] == [0, 0]
     for number in (lowest, highest):
         field[...] = number

@@ -1,5 +1,6 @@
 """Tensors with other operands: plain and labelled arrays, other libraries, types with their own `__array_ufunc__`."""
 
+import operator
 import re
 from decimal import Decimal
 from typing import Any
@@ -51,6 +52,46 @@ def test_three_dimensions_are_those_of_the_grid() -> None:
     assert (flat.dims, flat.shape) == (("I", "J"), (2, 3)), "sizes of 1 do not count"
     turned = numbered((4, 2, 3), dims="KIJ")
     assert ((turned + box).to_numpy() == turned.to_numpy() + box.transpose(2, 0, 1)).all()
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 3, 1), (1, 1, 5), (2, 1, 2, 2)])
+def test_a_field_without_dimensions_is_a_number(shape: tuple[int, ...]) -> None:
+    number = dl.full((2,), 1.5, dims="x").sum()
+    array = np.arange(float(np.prod(shape))).reshape(shape)
+    mask = array > 1
+    for found, expected in (
+        (array - number, array - 3),
+        (number - array, 3 - array),
+        (number - array.tolist(), 3 - array),
+        (array < number, array < 3),
+        (number == array, array == 3),
+        (np.clip(array, number, 4), np.clip(array, 3, 4)),
+        (np.subtract(array, number, where=mask, out=np.zeros(shape)), np.where(mask, array - 3, 0)),
+        (np.add(number, number, where=mask)[mask], np.full(mask.sum(), 6)),
+        (np.add(array, array[-1]) - number, array + array[-1] - 3),
+    ):
+        assert np.asarray(found).tolist() == expected.tolist()
+    labelled = array - number
+    assert (labelled.dims, "dims" in repr(dl.describe(labelled))) == (dl.zeros(shape).dims, False), "states no labels"
+    array /= number
+    assert array.tolist() == (np.arange(float(np.prod(shape))).reshape(shape) / 3).tolist()
+
+
+def test_a_field_without_dimensions_beside_arrays_of_other_libraries(torch: Any, jax: Any, xarray: Any) -> None:
+    number = dl.full((2, 3), 0.5).sum()
+    pandas = pytest.importorskip("pandas")
+    for ones in (torch.ones(2, 3), jax.numpy.ones((2, 3)), xarray.DataArray(np.ones((2, 3))), pandas.Series([1.0] * 2)):
+        for found in (ones * number, number * ones):
+            assert np.asarray(found).tolist() == np.full(np.shape(ones), 3).tolist()
+
+
+@pytest.mark.parametrize(("dims", "axis"), [("IJ", "J"), ("KI", 0), (("y", "x"), "x"), ("KJI", "J"), ("KJI", (0, 1))])
+def test_kept_dimensions_are_those_of_the_array(dims: Any, axis: Any) -> None:
+    field = numbered((3,) * len(dims), dims=dims)
+    array = field.to_numpy()
+    axes = tuple(dims.index(one) if isinstance(one, str) else one for one in (axis if type(axis) is tuple else (axis,)))
+    found = array - field.mean(axis, keepdims=True)
+    assert (found.dims, found.tolist()) == (field.dims, (array - array.mean(axes, keepdims=True)).tolist())
 
 
 @pytest.mark.parametrize(
@@ -182,6 +223,43 @@ def test_operands_that_are_no_array_or_number(value: object) -> None:
     assert (field == value, field != value) == (False, True)
     with pytest.raises(TypeError):
         field < value  # noqa: B015
+
+
+class Foreign:
+    """An array of a library that declines fields, as Dask does before `dlfield.dask` is imported."""
+
+    shape, dtype = (3,), np.dtype("f8")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return NotImplemented
+
+    def __add__(self, other: object) -> Any:
+        return NotImplemented
+
+    __array_priority__ = 1
+
+    def __eq__(self, other: object) -> Any:
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_arrays_that_decline_are_not_unequal() -> None:
+    field = dl.zeros(3)
+    sparse = pytest.importorskip("scipy.sparse").csr_array(np.zeros((1, 3)))
+    for other in (Foreign(), sparse):
+        for compare in (operator.eq, operator.ne):
+            for pair in ((field, other), (other, field)):
+                with pytest.raises(TypeError, match=r"'[!=]=' not supported between instances of 'dlfield.Tensor' and"):
+                    compare(*pair)
+
+    class Decided(Foreign):
+        def __eq__(self, other: object) -> Any:
+            return "mine"
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert (field == Decided()) == "mine"
 
 
 @pytest.mark.parametrize("masked", [np.ma.array(np.ones((2, 2)), mask=True), np.ma.array(5.0, mask=True), np.ma.masked])

@@ -115,9 +115,24 @@ def test_of_no_dimensions() -> None:
     assert oracle.values(out) == [5, 5]
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "nanmax", "nanmean", "median", "var", "std", "ptp"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_functions_of_numpy_reduce_arrays_into_tensors(name: str, kept: bool) -> None:
+    """`np.mean` goes on with what `np.add.reduce` returns."""
+    array = np.arange(1.0, 13.0).reshape(3, 4)
+    expected = getattr(np, name)(array, axis=0, keepdims=kept)
+    out = dl.zeros(expected.shape, dims="KI"[-expected.ndim :])
+    found = getattr(np, name)(array, axis=0, keepdims=kept, out=out)
+    assert out.tolist() == np.asarray(found).tolist() == expected.tolist()
+    np.median(numbered((3, 4)), axis=0, out=out, keepdims=kept)
+    assert out.tolist() == np.median(numbered((3, 4)).to_numpy(), axis=0, keepdims=kept).tolist()
+
+
 def test_other_arrays_into_tensors() -> None:
     out = dl.zeros((3,), dims="K")
-    with pytest.raises(dl.DimsError, match="from_dlpack"):
-        np.add.reduce(np.ones((2, 3)), out=out)
+    np.add.reduce(np.ones((2, 3)), out=out)
+    assert oracle.values(out) == [2, 2, 2]
+    with pytest.raises(ValueError, match="dimensions"):
+        np.add.reduce(np.ones((2, 3)), axis=None, out=out)
     np.add.reduce(np.ones((2, 5, 3)), axis=(0, 1), out=out)
     assert oracle.values(out) == [10, 10, 10]

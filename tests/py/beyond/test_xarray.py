@@ -12,6 +12,7 @@ import pytest
 
 import dlfield as dl
 from catalog import CPU_PRESETS, count_up
+from childproc import run_python
 from fakes_interfaces import Exposing, double_matrix, host, lazily_loaded
 from oracle import values
 
@@ -218,3 +219,43 @@ def test_pickles_and_copies_of_the_data_array() -> None:
         assert other.identical(outer)
         back = from_xarray(other)
         assert (back.dims, values(back), back.ptr == field.ptr) == (("K", "I"), ROWS, False)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda array, field: array - field,
+        lambda array, field: array.where(array > 3, field),
+        lambda array, field: xarray.where(array > 3, array, field),
+        lambda array, field: array.where(array > 3).fillna(field),
+        lambda array, field: array.clip(field, 4),
+        lambda array, field: xarray.Dataset({"a": array})["a"] - field,
+        lambda array, field: array.variable - field.variable,
+        lambda array, field: array.copy().__isub__(field),
+        lambda array, field: assigned(array, field.variable),
+        lambda array, field: np.subtract(array, field),
+    ],
+)
+def test_xarray_computes_with_fields_by_name(compute: Any) -> None:
+    """`variable` gives it the labels."""
+    field = dl.from_array(np.arange(9.0).reshape(3, 3), dims="IJ")
+    array = xarray.DataArray(np.arange(9.0)[::-1].reshape(3, 3), dims=("J", "I"))
+    found = compute(array, field)
+    assert found.dims == ("J", "I")
+    assert np.asarray(found).tolist() == np.asarray(compute(array, to_xarray(field))).tolist()
+
+
+def assigned(array: Any, value: Any) -> Any:
+    made = array.copy()
+    made[...] = value
+    return made
+
+
+def test_variable_is_on_the_fields_memory() -> None:
+    field = dl.zeros((2, 3), dims="KI", halo=(0, 1))
+    field.variable[0, 1] = 7.0
+    assert (field[0, 1], field.as_readonly().variable.data.flags.writeable) == (7.0, False)
+    code = (
+        "import dlfield as dl; f = dl.ones(2); assert not hasattr(f, 'variable'); import xarray; print(f.variable.dims)"
+    )
+    assert run_python(code).split() == ["('I',)"]

@@ -22,7 +22,9 @@ KEYS: dict[str, Callable[[Any], Any]] = {
     "tensor": dl.from_array,
     "torch": torch_of,
     "jax": lambda array: pytest.importorskip("jax").numpy.asarray(array),
-    "xarray": lambda array: pytest.importorskip("xarray").DataArray(array),
+    "xarray": lambda array, dims="IJK": pytest.importorskip("xarray").DataArray(
+        array, dims=tuple(dims)[: np.ndim(array)]
+    ),
     "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
     "array interface": lambda array: Exposing(__array_interface__=interface_of(array)),
     "struct": lambda array: Exposing(__array_struct__=array.__array_struct__, kept=array),
@@ -88,8 +90,33 @@ def test_masks_are_matched_by_label() -> None:
     values[rows] = 5
     assert values.tolist() == [[5, 2, 5], [5, 0, 5], [5, 0, 5]]
     assert values[dl.from_array([True, False, False])].tolist() == [[5, 2, 5]], "the first dimension, as in NumPy"
-    with pytest.raises(dl.LayoutError, match="J"):
-        values[dl.from_array([True, False], dims="J")]
+    for points in (1, 2):
+        for label in "IJ":
+            with pytest.raises(IndexError, match=rf"{points}$"):
+                values[dl.from_array([True] * points, dims=label)]
+
+
+@pytest.mark.parametrize("wrap", [lambda mask, dims: dl.from_array(mask, dims=dims), KEYS["xarray"]])
+@pytest.mark.parametrize(
+    ("key", "at"), [("M", "K"), (":M", "I"), ("M:", "J"), ("M.", "J"), (".M", "I"), ("M0", "J"), ("0M", "I")]
+)
+def test_masks_with_other_labels_are_refused(wrap: Any, key: str, at: str) -> None:
+    """A mask that states labels goes by them: the label of its place in a tuple, any of the field's alone."""
+    values, flags = numbered((3, 3), "f8"), [True, False, True]
+    parts = {":": slice(None), ".": ..., "0": 0}
+
+    def made(label: str) -> Any:
+        found = tuple(wrap(flags, (label,)) if part == "M" else parts[part] for part in key)
+        return found if len(found) > 1 else found[0]
+
+    with pytest.raises(dl.DimsError, match=rf"got dims \({at}\); mask.to_numpy\(\) goes by position$"):
+        values[made(at)]
+    with pytest.raises(dl.DimsError, match=rf"got dims \({at}\)"):
+        values[made(at)] = 1
+    right = "J" if key in (":M", ".M", "0M") else "I"
+    plain = tuple(np.array(flags) if part == "M" else parts[part] for part in key)
+    assert values[made(right)].tolist() == values.to_numpy()[plain].tolist()
+    assert values.tolist() == numbered((3, 3), "f8").tolist()
 
 
 @pytest.mark.parametrize("key", [None, (..., None), (0, None), (None, 1, 2, 3), (slice(1), None, ..., 2)])

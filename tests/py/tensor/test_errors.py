@@ -76,7 +76,7 @@ BUILTINS: dict[type[Exception], tuple[type[Exception], ...]] = {
     dl.DimsError: (ValueError,),
     dl.DeviceError: (RuntimeError,),
     dl.ExchangeError: (BufferError, ValueError),
-    dl.NoSuchBufferError: (LookupError,),
+    dl.NoSuchBufferError: (LookupError, TypeError),
     dl.NotAnArrayError: (TypeError,),
 }
 

@@ -63,6 +63,19 @@ def test_repr_has_the_values_and_names_every_property(name: str) -> None:
         assert str(field) == f"{field}" == text
 
 
+def test_halo_and_origin_are_shown_where_they_are_stated() -> None:
+    for keywords, shown in (
+        ({}, ""),
+        ({"halo": (0, (0, 0))}, "halo=((0, 0), (0, 0)), "),
+        ({"origin": (1, 0)}, "origin=(1, 0), "),
+        ({"halo": (0, (1, 0)), "origin": (0, 2)}, "halo=((0, 0), (1, 0)), origin=(0, 2), "),
+    ):
+        field = dl.zeros((2, 3), **keywords)
+        assert f"dims=('I', 'J'), {shown}layout=" in repr(field) == repr(dl.from_dlpack(field))
+    field.halo = (1, 0)
+    assert "dims=('I', 'J'), halo=((1, 1), (0, 0)), " in repr(field)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float4_e2m1fn", "int4", "?", "u1", "f2", "c16"])
 def test_values_of_every_type_are_shown(dtype: str) -> None:
     field = dl.ones((2, 3), dtype)

@@ -88,16 +88,18 @@ def test_labels_halo_and_origin_follow_the_index(
     kept = [axis for axis, part in enumerate(whole) if isinstance(part, slice)]
     assert found.dims == tuple(labels[axis] for axis in kept)
     for axis, at in zip(kept, range(found.ndim), strict=True):
-        start, stop, step = whole[axis].indices(shape[axis])
+        start, _, step = whole[axis].indices(shape[axis])
         length = found.shape[at]
-        if step != 1:
+        if abs(step) != 1:
             assert (found.origin[at], found.halo[at]) == (0, (0, 0))
             continue
-        stop = max(start, stop)
-        assert found.origin[at] == min(max(origin[axis] - start, 0), length)
+        start = start if step == 1 else start - length + 1
         low = min(max(halo[axis][0] - start, 0), length)
-        high = max(halo[axis][1] - (shape[axis] - stop), 0)
-        assert found.halo[at] == (low, min(high, length - low))
+        high = min(max(halo[axis][1] - (shape[axis] - start - length), 0), length - low)
+        first = min(max(origin[axis] - start, 0), length)
+        if step == -1:
+            low, high, first = high, low, min(max(first - low + high, 0), length)
+        assert (found.halo[at], found.origin[at]) == ((low, high), first)
 
 
 def complete(index: tuple[Any, ...], ndim: int) -> list[Any]:
@@ -168,6 +170,20 @@ def test_transpose_by_axes_is_numpys(axes: list[int]) -> None:
         for name in ("dims", "halo", "origin", "aligned_index", "layout"):
             assert getattr(view, name) == tuple(getattr(field, name)[axis] for axis in axes), name
         assert view.ptr == field.ptr
+
+
+@pytest.mark.parametrize("turn", [lambda field: field[:, ::-1], lambda field: np.flip(field, 1)])
+def test_a_step_of_minus_one_turns_halo_and_origin_round(turn: Any) -> None:
+    field = dl.from_array(np.arange(12.0).reshape(2, 6), halo=(0, (1, 2)), alignment_size=64)
+    turned = turn(field)
+    assert (turned.halo, turned.origin, turned.aligned_index) == (((0, 0), (2, 1)), (0, 2), (0, 4))
+    assert turned.domain_view.tolist() == [[3, 2, 1], [9, 8, 7]]
+    again = turn(turned)
+    for name in ("ptr", "strides", "halo", "origin", "aligned_index", "alignment_size"):
+        assert getattr(again, name) == getattr(field, name), name
+    assert (field + again).halo == field.halo
+    with pytest.raises(dl.LayoutError, match="halo"):
+        field + turned
 
 
 def test_domain_view_is_without_halo() -> None:
