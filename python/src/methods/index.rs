@@ -96,8 +96,7 @@ fn set_array(
     let (py, tensor) = (slf.py(), &slf.get().0);
     let device = tensor.descriptor().device();
     let key = LibraryKey::new(tensor, key)?;
-    let array =
-        import::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
+    let array = import::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
     let written = if device.is_host_readable() {
         // NumPy gets an array or a scalar, whichever protocol the value has.
         let value = match array.as_deref() {

@@ -137,7 +137,7 @@ impl PyTensor {
         copy: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let copy = copy.map_or(Ok(true), |copy| args::flag("copy", copy))?;
+        let copy = copy.map_or(Ok(None), args::copy)?.unwrap_or(true);
         let module = py.import(intern!(py, "dlfield._astype"))?;
         let prepared = module.call_method1(intern!(py, "prepared"), (slf, dtype, order, casting, copy))?;
         let (made, from, to, casting): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, String) =

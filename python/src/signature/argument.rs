@@ -26,6 +26,8 @@ pub(crate) fn describe_argument<'py>(
     writes: bool,
     description: &mut PyDescriptor,
 ) -> PyResult<ArgumentInfo> {
+    // The field's name stands before the message.
+    let without_name = |error| ErrorKind::of_argument(object.py(), "", error);
     if let Some(ran_code) = import::describe_exact_array(object, description.descriptor_mut())? {
         description.set(object.clone(), "numpy");
         return Ok(ArgumentInfo { hooks: None, ran_code_before: false, ran_code });
@@ -44,12 +46,10 @@ pub(crate) fn describe_argument<'py>(
     // comes before the description, as it may run foreign code; what is inside a wrapper is only known, and checked, after it.
     let ran_code_before = writes && import::is_torch(object)?;
     if ran_code_before {
-        import::refuse_grad_of_torch(object)?;
+        import::refuse_grad_of_torch(object).map_err(without_name)?;
     }
     let mut imported = Imported::new(description.descriptor_mut());
-    // The field's name stands before the message.
-    import::describe(object, request, &mut imported)
-        .map_err(|error| ErrorKind::of_argument(object.py(), "", error))?;
+    import::describe(object, request, &mut imported).map_err(without_name)?;
     if writes && imported.readonly_unknown {
         let fix = "its legacy DLPack capsule cannot say that it may be written; if it may, pass \
                    dl.describe(obj, writable=True)";
@@ -71,7 +71,7 @@ pub(crate) fn describe_argument<'py>(
     if writes && !is_checked {
         let kept = description.object(object.py());
         if import::is_torch(&kept)? {
-            import::refuse_grad_of_torch(&kept)?;
+            import::refuse_grad_of_torch(&kept).map_err(without_name)?;
             ran_code = true;
         }
     }

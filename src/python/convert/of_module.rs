@@ -28,12 +28,10 @@ static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOn
 
 static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Converts True or False, or 1 or 0 as NumPy does.
+/// Converts True or False.
 pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match value.extract::<bool>().or_else(|_| value.extract::<u8>().map(|number| number == 1)) {
-        Ok(flag) if value.eq(flag)? => Ok(flag),
-        _ => Err(new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)))),
-    }
+    let wrong = || new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
 }
 
 /// Converts a string.
@@ -64,10 +62,13 @@ pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyRes
     })
 }
 
-/// Converts the argument `copy`: True copies always, False never, None if needed.
+/// Converts the argument `copy`: True copies always, False never, None if needed. 1 and 0 are True and False, as in NumPy.
 pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
-    let wrong = || new_error::<PyTypeError>(format!("copy: {}; allowed is None, True or False", shown(value)));
-    value.extract().map_err(|_| wrong())
+    match (value.extract::<Option<bool>>(), value.extract::<u8>()) {
+        (Ok(copy), _) => Ok(copy),
+        (_, Ok(number @ (0 | 1))) => Ok(Some(number == 1)),
+        _ => Err(new_error::<PyTypeError>(format!("copy: {}; allowed is None, True or False", shown(value)))),
+    }
 }
 
 /// Converts a shape: a sequence of integers, or one integer for one dimension.

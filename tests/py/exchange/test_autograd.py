@@ -9,7 +9,7 @@ import pytest
 import dlfield as dl
 
 MESSAGE = (
-    r"a PyTorch tensor that requires grad, and autograd does not track access by other libraries; pass obj\.detach\(\)"
+    r"a PyTorch tensor that requires grad, and autograd does not track access by other libraries; to keep the gradient "
 )
 
 

@@ -66,6 +66,7 @@ KINDS: dict[str, Kind] = {
     "fill_value": operand,
     "data": producer,
     "obj": producer,
+    "_tensor.argument": one_of("obj", "field"),
     "buf": producer,
     # How far the memory reaches is the caller's promise.
     "address": address,
