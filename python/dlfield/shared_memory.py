@@ -193,10 +193,9 @@ def _found(name: str, readonly: bool) -> tuple[_Memory, _Segment]:
     try:
         start, nbytes, state, device = read_header(name, file)
         if device is not None:
-            try:
-                return _open_on_device(name, file, nbytes, state, *device)
-            finally:
-                os.close(file)
+            found = _open_on_device(name, file, nbytes, state, *device)
+            os.close(file)
+            return found
         mapping = mmap.mmap(file, start + nbytes, access=mmap.ACCESS_READ if readonly else mmap.ACCESS_WRITE)
         return mapping, _register_mapping(name, mapping, start, nbytes, state, readonly, file)
     except BaseException as error:
