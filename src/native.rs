@@ -27,7 +27,7 @@ mod of_python {
     pub use crate::memory::cuda::ipc::{Exported, device_of_uuid};
     pub use crate::preflight::{jax_takes, torch_shares};
     pub use crate::python::convert::metadata_state::MetadataState;
-    pub use crate::python::ffi::attach::release_deferred;
+    pub use crate::python::ffi::attach::{is_main_interpreter, release_deferred};
     pub use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
     pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, panics, saved_error};
     pub use crate::python::nearest::did_you_mean;
