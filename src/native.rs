@@ -50,7 +50,9 @@ mod of_python {
     pub mod sync {
         pub use crate::python::consumers::record as record_consumers;
         pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
-        pub use crate::python::sync::{may_have_device_work, order_current_stream, synchronize_host, wait_for_device};
+        pub use crate::python::sync::{
+            check_in_place, may_have_device_work, order_current_stream, synchronize_host, wait_for_device,
+        };
     }
 
     /// Errors that are no `Exception`.

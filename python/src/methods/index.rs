@@ -185,6 +185,7 @@ fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Ten
     let (py, own_labels) = (value.py(), has_own_labels(value)?);
     let labelled = array.map(|array| broadcast_by_label(py, array, selected, own_labels)).transpose()?.flatten();
     let from = device_source(selected, value, labelled.as_ref().or(array))?;
+    sync::check_in_place(py, &from)?;
     // SAFETY: as for `copied`.
     let written = py.detach(|| unsafe { selected.assign(&from) });
     written.map_err(|error| {
@@ -232,6 +233,8 @@ fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// handle: it knows more element types, and its errors name the cause.
 #[allow(unsafe_code, reason = "elements are accessed by address")]
 fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
+    sync::check_in_place(py, to)?;
+    sync::check_in_place(py, from)?;
     // SAFETY: `set` has rejected read-only tensors. Races with other threads on the elements are the program's
     // responsibility, as with NumPy.
     let assign = || unsafe { to.assign(from) };

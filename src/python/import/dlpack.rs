@@ -61,8 +61,8 @@ pub(super) fn import(
 fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
     let py = object.py();
     let Some((info, method)) = type_info::dlpack_method(object)? else { return Ok(false) };
-    if info.framework == Framework::Torch && request.writes_or_keeps() {
-        torch::refuse_grad(object)?;
+    if info.framework == Framework::Torch {
+        torch::refuse_more(object, request, true)?;
     }
     let version = max_version(py)?;
     let mut exported = None;
@@ -139,7 +139,9 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         },
         other => other?,
     };
-    if !consume(&capsule, request, imported)? {
+    let consumed = consume(&capsule, request, imported);
+    let of_torch = info.framework == Framework::Torch;
+    if !consumed.map_err(|error| if of_torch { torch::explained(object, error) } else { error })? {
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }
