@@ -11,6 +11,7 @@ pub(super) struct Object {
     address: *mut c_void,
     release: unsafe extern "C" fn(*mut c_void),
     /// Whether the object may be given other memory although this keeps it.
+    #[cfg(feature = "python")]
     may_move: bool,
 }
 
@@ -57,7 +58,13 @@ impl Owner {
     /// ```
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub unsafe fn object(address: *mut c_void, release: unsafe extern "C" fn(*mut c_void)) -> Owner {
-        Owner(OwnerInner::new(OwnerKind::Object(Object { address, release, may_move: false })))
+        let object = Object {
+            address,
+            release,
+            #[cfg(feature = "python")]
+            may_move: false,
+        };
+        Owner(OwnerInner::new(OwnerKind::Object(object)))
     }
 
     /// As [`Owner::object`], for an object that may be given other memory: [`Owner::movable`] finds it, to look again before the
