@@ -23,6 +23,7 @@ LAYERS = {
         # What each module finds wrong, and the error that holds any of these.
         "layout::error memory::error protocol::error tensor::index",
         "error",
+        "interrupt",
         "layout",
         "descriptor traverse",
         "protocol",

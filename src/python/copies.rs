@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Spec;
+use crate::python::interrupt::detach;
 use crate::python::sync;
 use crate::tensor::Tensor;
 
@@ -18,7 +19,7 @@ pub const GIL_RELEASE_BYTES: i64 = 1 << 15;
 pub fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<bool>) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: as for `copy_into`.
-    py.detach(|| unsafe { tensor.to_device_shared(wanted, copy) })
+    detach(py, || unsafe { tensor.to_device_shared(wanted, copy) })
 }
 
 /// Copies a tensor with the same layout and metadata.
@@ -31,7 +32,7 @@ pub fn copy_to(py: Python<'_>, made: &mut Tensor, spec: &Spec, tensor: &Tensor) 
     sync::check_in_place(py, tensor)?;
     // SAFETY: as for `copy_into`.
     let mut copy = || unsafe { made.allocate_copy(spec, tensor) };
-    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { py.detach(copy) }
+    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }
 }
 
 /// Copies a tensor into the layout of `spec`.
@@ -39,5 +40,5 @@ pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor>
     sync::check_in_place(py, tensor)?;
     // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
     // responsibility as with every array library, the copy has old or new elements.
-    py.detach(|| unsafe { Tensor::copy_of_shared(spec, tensor) })
+    detach(py, || unsafe { Tensor::copy_of_shared(spec, tensor) })
 }

@@ -13,7 +13,7 @@ use crate::export::integers;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::{labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::{args, import, sync};
+use dlfield::native::{args, import, interrupt, sync};
 use dlfield::{Device, DeviceError, Error, ExchangeError, Spec, Tensor, can_cast};
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
@@ -187,7 +187,7 @@ fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Ten
     let from = device_source(selected, value, labelled.as_ref().or(array))?;
     sync::check_in_place(py, &from)?;
     // SAFETY: as for `copied`.
-    let written = py.detach(|| unsafe { selected.assign(&from) });
+    let written = interrupt::detach(py, || unsafe { selected.assign(&from) });
     written.map_err(|error| {
         let shape = |tensor: &Tensor| PyTuple::new(py, tensor.descriptor().shape());
         let error = match (error, shape(&from), shape(selected)) {
@@ -242,7 +242,7 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     let little = to.descriptor().nbytes() < sync::GIL_RELEASE_BYTES
         && !sync::may_have_device_work(to)
         && !sync::may_have_device_work(from);
-    match if little { assign() } else { py.detach(assign) } {
+    match if little { assign() } else { interrupt::detach(py, assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
         Err(error) => Err(error.into()),
