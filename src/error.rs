@@ -45,6 +45,9 @@ pub enum Error {
     /// A failed allocation.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
+    /// Work that a signal has stopped, such as Ctrl+C: what it was writing is written in part.
+    #[error("interrupted")]
+    Interrupted,
     /// An error in one argument of a function.
     #[error("argument {argument:?}: {source}")]
     Argument {

@@ -121,6 +121,7 @@ mod device;
 mod dims;
 mod dtype;
 mod error;
+mod interrupt;
 mod layout;
 mod memory;
 #[cfg(feature = "signature")]

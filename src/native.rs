@@ -27,7 +27,7 @@ mod of_python {
     pub use crate::memory::cuda::ipc::{Exported, device_of_uuid};
     pub use crate::preflight::{jax_takes, torch_shares};
     pub use crate::python::convert::metadata_state::MetadataState;
-    pub use crate::python::ffi::attach::release_deferred;
+    pub use crate::python::ffi::attach::{is_main_interpreter, release_deferred};
     pub use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
     pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, panics, saved_error};
     pub use crate::python::nearest::did_you_mean;
@@ -50,12 +50,14 @@ mod of_python {
     pub mod sync {
         pub use crate::python::consumers::record as record_consumers;
         pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
-        pub use crate::python::sync::{may_have_device_work, order_current_stream, synchronize_host, wait_for_device};
+        pub use crate::python::sync::{
+            check_in_place, may_have_device_work, order_current_stream, synchronize_host, wait_for_device,
+        };
     }
 
     /// Errors that are no `Exception`.
     pub mod interrupt {
-        pub use crate::python::interrupt::{answer, is_interrupt, report};
+        pub use crate::python::interrupt::{answer, detach, is_interrupt, report};
     }
 
     /// Conversions of arguments.

@@ -23,6 +23,7 @@ LAYERS = {
         # What each module finds wrong, and the error that holds any of these.
         "layout::error memory::error protocol::error tensor::index",
         "error",
+        "interrupt",
         "layout",
         "descriptor traverse",
         "protocol",
@@ -37,7 +38,8 @@ LAYERS = {
         "python::own_classes",
         "python::convert",
         "python::consumers",
-        "python::sync python::copies",
+        "python::sync",
+        "python::copies",
         "python::tensor_api",
         "python::import",
         "python::from_py python::into_py",

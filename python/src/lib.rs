@@ -7,7 +7,8 @@ mod methods;
 mod signature;
 mod ufunc;
 
-use dlfield::native::errors;
+use dlfield::native::{errors, is_main_interpreter};
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// The compiled part of `dlfield`.
@@ -18,6 +19,12 @@ use pyo3::prelude::*;
 #[cfg_attr(dlfield_portable, pymodule(gil_used = false))]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    if !is_main_interpreter(module.py()) {
+        return Err(PyImportError::new_err(
+            "dlfield: does not work in a sub-interpreter, as NumPy does not; import it in the main interpreter, or start a \
+             process: multiprocessing, concurrent.futures.ProcessPoolExecutor",
+        ));
+    }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     classes::register(module)?;

@@ -17,6 +17,7 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dtype::DTypeError;
 use crate::error::Result;
+use crate::interrupt::{is_interruptible, stop_if_asked};
 use crate::layout::{Extents, LayoutError, is_compact};
 use crate::memory::Executor;
 
@@ -94,10 +95,46 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
                 // One element for all indices is converted once.
                 let mut element = [0u8; 16];
                 row(Step { count: 1, to: 0, from: 0 }, element.as_mut_ptr(), from.ptr());
-                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Conversion::None, false);
+                let (itemsize, conversion) = (to.itemsize(), Conversion::None);
+                in_pieces(&plan, itemsize, &|part| {
+                    threads::copy(part, to.ptr(), element.as_ptr(), itemsize, conversion, false);
+                })
             }
-            conversion => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), conversion, false),
+            conversion => in_pieces(&plan, to.itemsize(), &|part| {
+                threads::copy(part, to.ptr(), from.ptr(), to.itemsize(), conversion, false);
+            }),
         }
+    }
+}
+
+/// Bytes after which long work asks whether to stop: hundredths of a second.
+const PIECE: usize = 64 << 20;
+
+/// A piece of a transposed copy has as many rows as fill lines of the cache on the other side.
+const LEAST_ROWS: usize = 64;
+
+/// Runs `work` on a plan: a long one in pieces, between which it may be stopped.
+///
+/// # Errors
+/// [`crate::Error::Interrupted`].
+fn in_pieces(plan: &Plan, itemsize: usize, work: &dyn Fn(&Plan)) -> Result<()> {
+    let bytes = plan.elements().saturating_mul(itemsize);
+    let outermost = plan.steps.iter().position(|step| step.count > 1);
+    let (Some(position), true) = (outermost, bytes > PIECE && is_interruptible()) else {
+        work(plan);
+        return Ok(());
+    };
+    let Step { count, from, .. } = plan.steps[position];
+    let is_ordered = plan.steps.iter().all(|step| step.from.unsigned_abs() <= from.unsigned_abs());
+    let rows = (PIECE / (bytes / count).max(1)).max(if is_ordered { 1 } else { LEAST_ROWS });
+    for first in (0..count).step_by(rows) {
+        let part = plan.part(position, first..count.min(first + rows));
+        if rows == 1 {
+            in_pieces(&part, itemsize, work)?;
+        } else {
+            work(&part);
+        }
+        stop_if_asked()?;
     }
     Ok(())
 }
@@ -164,9 +201,10 @@ pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Resul
     // SAFETY: strides of 0 read only the one element; the caller guarantees the writes.
     unsafe {
         match executor {
-            Executor::Host => threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Conversion::None, fresh),
-            Executor::Device(device) => cuda::fill(device, &plan, to.ptr(), element)?,
+            Executor::Host => in_pieces(&plan, element.len(), &|part| {
+                threads::copy(part, to.ptr(), element.as_ptr(), element.len(), Conversion::None, fresh);
+            }),
+            Executor::Device(device) => cuda::fill(device, &plan, to.ptr(), element),
         }
     }
-    Ok(())
 }

@@ -6,6 +6,9 @@ use crate::dtype::DType;
 use crate::layout::{MAX_NDIM, byte_span};
 use crate::protocol::ExchangeError;
 
+/// No memory lies below: systems leave the first pages out, so that an offset from NULL is found.
+const LOWEST: usize = 1 << 16;
+
 impl Descriptor {
     /// Fills all parts and checks them. `strides` are in units of `1 / 2**shift` elements: elements for 0, bytes for the binary
     /// logarithm of the element size. That size is a power of two, so shifting right divides; the division is exact if shifting
@@ -49,7 +52,7 @@ impl Descriptor {
         (self.ptr, self.device, self.dtype, self.readonly, self.metadata) = (ptr, device, dtype, readonly, None);
         // An element has at most 16 bytes, so `reach * 16` bounds the distance of any element.
         let address = ptr.addr();
-        let near = |bytes: usize| address > bytes && address < 1 << 62;
+        let near = |bytes: usize| address >= bytes + LOWEST && address < 1 << 62;
         let plain = numbers < 1 << 31 && products < 1 << 32 && lost == 0;
         if plain && usize::try_from(reach * 16).is_ok_and(near) {
             return Ok(());
@@ -106,6 +109,11 @@ impl Descriptor {
             Some((low, high)) => {
                 let address = i128::try_from(self.ptr.addr()).unwrap_or(i128::MAX);
                 let end = i128::from(u64::MAX);
+                if let Ok(got) = usize::try_from(address.saturating_add(low))
+                    && got < LOWEST
+                {
+                    return Err(ExchangeError::LowAddress { got });
+                }
                 if address.saturating_add(low) < 0
                     || address.saturating_add(high) > end
                     || high.saturating_sub(low) > i128::from(i64::MAX)

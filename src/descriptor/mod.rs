@@ -25,8 +25,8 @@ use crate::protocol::ExchangeError;
 /// Address, device, element type, shape, strides and metadata of a field.
 ///
 /// Every descriptor is valid: it has at most [`crate::layout::MAX_NDIM`] dimensions, no negative extent, as many strides as
-/// extents, every element's address inside the address space, every stride a 64-bit number of bytes, and no null address unless
-/// there are no elements. It does not own the memory; see [`crate::Tensor`].
+/// extents, every element's address inside the address space but not in its first 64 KiB, and every stride a 64-bit number of
+/// bytes; without elements the address may be any. It does not own the memory; see [`crate::Tensor`].
 ///
 /// # Example
 /// ```

@@ -6,6 +6,7 @@ use super::cuda::{CudaMemory, StreamUses};
 use super::host::HostMemory;
 use super::{LARGEST_SMALL, OutOfMemory, counters};
 use crate::device::{Device, DeviceError};
+use crate::dtype::DType;
 use crate::error::Result;
 
 /// Contents of fresh memory.
@@ -15,6 +16,14 @@ pub enum Contents {
     Undefined,
     /// Zeros; for large blocks the operating system supplies them when a page is first touched.
     Zeros,
+}
+
+impl Contents {
+    /// Contents of a new tensor without given elements: zeros where not every byte is an element, as Rust has no bools of
+    /// other bytes than 0 and 1.
+    pub fn of_new(dtype: DType) -> Contents {
+        if dtype == DType::BOOL { Contents::Zeros } else { Contents::Undefined }
+    }
 }
 
 /// One block of memory. Dropping it frees the memory, on any thread.

@@ -140,6 +140,14 @@ pub enum ExchangeError {
     /// A NULL address for a tensor with elements.
     #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
     NullData,
+    /// An address where no memory is: that of an element of an array without memory.
+    #[error(
+        "data: address {got:#x} for a tensor that has elements; allowed are addresses from 0x10000 on: what lies below is no memory"
+    )]
+    LowAddress {
+        /// The lowest address of an element.
+        got: usize,
+    },
     /// An offset that leaves the address space.
     #[error("byte_offset: {got} overflows the address space; allowed is less than 2**63, inside the memory at data")]
     ByteOffset {
@@ -205,6 +213,18 @@ pub enum ExchangeError {
         /// The same now, or what is wrong now.
         found: String,
     },
+    /// Memory that PyTorch has exchanged inside its storage, which is freed.
+    #[error(
+        "field: PyTorch has given the storage other memory since the field was imported, as share_memory_() does; allowed is a \
+         field that was imported after that: dl.from_dlpack(tensor.share_memory_())"
+    )]
+    Exchanged,
+    /// A PyTorch tensor with a tangent, of forward-mode autograd.
+    #[error(
+        "obj: a PyTorch tensor with a tangent (forward-mode autograd), and autograd does not track access by other libraries; \
+         pass obj.detach()"
+    )]
+    HasTangent,
     /// A PyTorch tensor that requires grad.
     #[error(
         "obj: a PyTorch tensor that requires grad, and autograd does not track access by other libraries; to keep the gradient \

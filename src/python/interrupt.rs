@@ -1,8 +1,55 @@
 //! Interrupts, which are errors that are no `Exception`: Ctrl+C and `sys.exit`. They reach the caller also where any other error
 //! only means that there is no answer.
 
-use pyo3::exceptions::PyException;
+use std::cell::{Cell, RefCell};
+
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
+use pyo3::intern;
 use pyo3::prelude::*;
+
+use crate::interrupt::interruptible;
+
+thread_local! {
+    /// Whether Python handles signals in this thread: the main one; `None` if that was not asked yet.
+    static HANDLES_SIGNALS: Cell<Option<bool>> = const { Cell::new(None) };
+    /// What a handler of a signal raised, which has stopped the work of this thread.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Runs long work without the GIL, which a signal stops: [`crate::Error::Interrupted`] becomes what its handler raises.
+pub fn detach<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+    interruptible(is_interrupted, || py.detach(work))
+}
+
+/// Has Python handle the signals that have come. Returns whether a handler has raised an exception.
+fn is_interrupted() -> bool {
+    if HANDLES_SIGNALS.get() == Some(false) {
+        return false;
+    }
+    Python::attach(|py| {
+        if HANDLES_SIGNALS.get().is_none() {
+            HANDLES_SIGNALS.set(Some(is_main_thread(py).unwrap_or(true)));
+        }
+        match py.check_signals() {
+            Ok(()) => false,
+            Err(error) => {
+                RAISED.replace(Some(error));
+                true
+            }
+        }
+    })
+}
+
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;
+    main.eq(threading.call_method0(intern!(py, "get_ident"))?)
+}
+
+/// Returns the exception that has stopped the work of this thread.
+pub fn raised() -> PyErr {
+    RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
 
 /// Whether an error is no `Exception`, as `KeyboardInterrupt` and `SystemExit` are.
 pub fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {

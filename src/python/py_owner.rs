@@ -3,13 +3,15 @@
 #![allow(unsafe_code, reason = "a reference travels as an address")]
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 use std::sync::{Mutex, PoisonError};
 
 use dlpark::{Managed, ManagedTensorBase};
-use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::{ffi, intern};
 
+use crate::descriptor::Descriptor;
 use crate::python::ffi::attach::{when_attached, when_attached_by_pyo3};
 use crate::python::ffi::saved_error::SavedError;
 use crate::tensor::Owner;
@@ -18,6 +20,34 @@ use crate::tensor::Owner;
 pub fn owner(object: &Bound<'_, PyAny>) -> Owner {
     // SAFETY: `release` drops the reference that is taken here.
     unsafe { Owner::object(object.clone().into_ptr().cast(), release) }
+}
+
+/// As [`owner`], of a storage of PyTorch, which `share_memory_` gives other memory: [`storage`] returns it.
+pub fn of_storage(storage: &Bound<'_, PyAny>) -> Owner {
+    // SAFETY: as for `owner`.
+    unsafe { Owner::movable_object(storage.clone().into_ptr().cast(), release) }
+}
+
+/// The storage that an owner of [`of_storage`] keeps.
+#[inline]
+pub fn storage<'py>(py: Python<'py>, owner: &Owner) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: the owner keeps the object at this address.
+    owner.movable().map(|address| unsafe { Bound::from_borrowed_ptr(py, address.cast()) })
+}
+
+/// Returns the addresses of a storage's memory. Runs no foreign code.
+pub fn memory_of(storage: &Bound<'_, PyAny>) -> PyResult<Range<usize>> {
+    let py = storage.py();
+    let start: usize = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
+    let len: usize = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+    Ok(start..start.saturating_add(len))
+}
+
+/// Whether all elements of a field are in a storage's memory. Runs no foreign code.
+pub fn has_elements(storage: &Bound<'_, PyAny>, field: &Descriptor) -> PyResult<bool> {
+    let (low, high) = field.reach();
+    let memory = memory_of(storage)?;
+    Ok(field.size() == 0 || memory.start <= low && high <= memory.end)
 }
 
 /// As [`owner`], with a weak reference: while one exists, some objects reject operations that move their memory.

@@ -8,15 +8,17 @@ use crate::error::Result;
 use crate::memory::Executor;
 #[cfg(feature = "signature")]
 use crate::memory::cuda::current_stream;
+use crate::protocol::ExchangeError;
 #[cfg(feature = "signature")]
 use crate::python::consumers;
 use crate::python::ffi::attach::release_deferred;
+use crate::python::py_owner;
 #[cfg(feature = "signature")]
 use crate::tensor::in_order;
 use crate::tensor::{Owner, Tensor};
 
-/// Whether device work may be pending on the memory: it is on a device, or it is pinned or managed memory that counts as
-/// the host's.
+/// Whether [`wait_for_device`] has something to do before the memory is used: it is on a device, or it is pinned or managed memory
+/// that counts as the host's, or PyTorch may have exchanged it.
 #[inline]
 pub fn may_have_device_work(tensor: &Tensor) -> bool {
     !tensor.is_of_host_alone()
@@ -28,12 +30,24 @@ pub fn synchronize_host(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     if may_have_device_work(tensor) { wait_for_device(py, tensor) } else { Ok(()) }
 }
 
-/// Waits for device work on memory that the host is about to read or write.
+/// Waits for device work on memory that the host is about to read or write, and rejects memory that PyTorch has exchanged.
 ///
 /// Callers check [`may_have_device_work`] first: for ordinary host memory there is nothing to do.
 #[cold]
 pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
+    check_in_place(py, tensor)?;
     py.detach(|| tensor.before_use_by(Executor::Host))
+}
+
+/// Rejects memory that PyTorch has exchanged inside its storage since the import, as `share_memory_` does: it is freed then.
+#[inline]
+pub fn check_in_place(py: Python<'_>, tensor: &Tensor) -> Result<()> {
+    match py_owner::storage(py, tensor.owner()) {
+        Some(storage) if !py_owner::has_elements(&storage, tensor.descriptor()).unwrap_or(false) => {
+            Err(ExchangeError::Exchanged.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes the next work of the current stream wait for the earlier work of all streams that use CUDA memory, for a consumer that

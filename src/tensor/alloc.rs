@@ -13,7 +13,7 @@ use crate::memory::Contents;
 use crate::protocol::ExchangeError;
 
 impl Tensor {
-    /// Allocates a field with undefined elements.
+    /// Allocates a field with undefined elements; bools are false.
     ///
     /// # Errors
     /// As for [`Spec::place`]; [`crate::DeviceError`] for a device without support; [`crate::OutOfMemory`].
@@ -26,7 +26,7 @@ impl Tensor {
     /// assert!(field.descriptor().alignment() >= 32);
     /// ```
     pub fn empty(spec: &Spec) -> Result<Tensor> {
-        Tensor::allocate(spec, Contents::Undefined)
+        Tensor::allocate(spec, Contents::of_new(spec.dtype()))
     }
 
     /// Allocates a field of zeros; the padding is zero too.

@@ -159,8 +159,17 @@ fn elements_that_nobody_has_written_are_numbers_too() {
     let flags = Tensor::empty(&Spec::new(&[3, 50], DType::BOOL)).unwrap();
     let ones = Tensor::copy_of(&flags.spec().with_dtype(DType::U8), &flags).unwrap();
     assert!(ones.to_vec::<u8>().unwrap().into_iter().all(|one| one < 2));
-    if let Ok(read) = flags.to_vec::<bool>() {
-        assert_eq!(read.iter().map(|flag| u8::from(*flag)).collect::<Vec<_>>(), ones.to_vec::<u8>().unwrap());
+    assert_eq!(flags.to_vec::<bool>().unwrap(), [false; 150]);
+}
+
+#[test]
+fn new_bools_are_false_in_memory_that_had_other_bytes() {
+    for size in [40, 5000, 3 << 20] {
+        for _ in 0..4 {
+            drop(Tensor::full(&Spec::new(&[size], DType::U8), &[7]).unwrap());
+            let mut flags = Tensor::empty(&Spec::new(&[size], DType::BOOL)).unwrap();
+            assert!(flags.array_view_mut::<bool, Ix1>().unwrap().iter().all(|flag| !flag));
+        }
     }
 }
 

@@ -62,7 +62,8 @@ pub fn is_valid(address: i128, shape: &[i64], byte_strides: &[i128], itemsize: u
     let bytes = extents.filter(|extent| *extent != 0).fold(wide(itemsize), i128::saturating_mul);
     let inside = |(low, high): (i128, i128)| {
         let (start, end) = (address.saturating_add(low), address.saturating_add(high));
-        address != 0 && start >= 0 && end <= i128::from(u64::MAX) && high.saturating_sub(low) <= most
+        // No memory lies in the first 64 KiB.
+        start >= 1 << 16 && end <= i128::from(u64::MAX) && high.saturating_sub(low) <= most
     };
     let legal = shape.len() <= MAX_NDIM && shape.len() == byte_strides.len() && shape.iter().all(|extent| *extent >= 0);
     legal && bytes <= most && span(shape, byte_strides, itemsize).is_none_or(inside)

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::naive::{offsets, size};
 use crate::strategies::{config, permutation};
 
-const BASE: usize = 0x1000;
+const BASE: usize = 0x10_0000;
 
 fn at(address: usize, device: &str, readonly: bool, shape: &[i64], strides: &[i64]) -> Descriptor {
     let (shape, strides) = (Extents::from_slice(shape), Extents::from_slice(strides));
@@ -92,7 +92,7 @@ fn messages_say_what_was_found() {
     assert_eq!(reason(Target::Jax), "JAX takes compact strides only, found (-8,) bytes for shape (4,)");
     assert_eq!(reason(Target::Torch), "the memory is read-only and PyTorch would write into it");
     let aligned = preflight(&at(BASE + 8, "cpu", false, &[4], &[1]), Target::Jax, false, Support::Shares);
-    let expected = "copy: JAX takes addresses that are a multiple of 64 bytes only, found 0x1008; pass copy=None for \
+    let expected = "copy: JAX takes addresses that are a multiple of 64 bytes only, found 0x100008; pass copy=None for \
                     a copy, or a whole field allocated with backend='jax'";
     assert_eq!(aligned.to_string(), expected);
 }

@@ -107,7 +107,7 @@ pub fn check_proof(field: &Descriptor) {
     assert_eq!(field.byte_span().is_none(), elements == 0);
     if let Some((low, high)) = field.byte_span() {
         let address = wide(field.ptr().addr());
-        assert!(address > 0 && address + low >= 0 && address + high <= i128::from(u64::MAX), "{field:?}");
+        assert!(address + low >= 1 << 16 && address + high <= i128::from(u64::MAX), "{field:?}");
         assert!(low <= 0 && high >= itemsize && high - low <= i128::from(i64::MAX));
     }
     assert!(field.alignment().is_power_of_two());

@@ -8,9 +8,9 @@ use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::args;
 use dlfield::native::errors::{ErrorKind, reworded};
-use dlfield::native::fastcall;
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
+use dlfield::native::{fastcall, interrupt};
 use dlfield::{Spec, Tensor};
 
 /// The arguments of an allocation function.
@@ -65,6 +65,6 @@ impl<'py> Call<'_, 'py> {
     /// Runs `work` on the memory of a field, for a long time without the GIL.
     #[inline]
     pub(super) fn detached<R: Send>(&self, spec: &Spec, work: impl Send + FnOnce() -> R) -> R {
-        if spec.is_small_on_host(GIL_RELEASE_BYTES) { work() } else { self.py.detach(work) }
+        if spec.is_small_on_host(GIL_RELEASE_BYTES) { work() } else { interrupt::detach(self.py, work) }
     }
 }

@@ -23,7 +23,7 @@ use dlfield::{DType, DTypeError, Descriptor, Device, Error, Spec, Tensor, can_ca
 #[inline]
 fn undefined(call: &Call<'_, '_>, spec: &Spec, tensor: &mut Tensor) -> PyResult<()> {
     call.keywords.in_stream(spec.device(), || match call.keywords.buffer {
-        None => Ok(tensor.allocate_in_place(spec, Contents::Undefined)?),
+        None => Ok(tensor.allocate_in_place(spec, Contents::of_new(spec.dtype()))?),
         Some(buffer) => given_memory::place(call, buffer, spec, Contents::Undefined, tensor),
     })
 }

@@ -8,7 +8,7 @@ use crate::export;
 use crate::functions::call::Call;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::memory_of;
-use dlfield::native::{Contents, sync};
+use dlfield::native::{Contents, interrupt, sync};
 use dlfield::{DTypeError, Device, Error, ExchangeError, Spec, Tensor, can_cast};
 
 /// Lays a field into a buffer.
@@ -65,7 +65,7 @@ pub(super) fn copy(
     place(call, buffer, spec, Contents::Undefined, tensor)?;
     let to = &*tensor;
     // SAFETY: as above; the copy may overlap.
-    let assign = |from: &Tensor| py.detach(|| unsafe { to.assign(from) });
+    let assign = |from: &Tensor| interrupt::detach(py, || unsafe { to.assign(from) });
     if known {
         match assign(data) {
             Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}

@@ -57,9 +57,9 @@ impl Elements {
             None => Descriptor::new(start, device, dtype, readonly, shape, &placed.strides),
         };
         found.map_err(|error| match error {
-            ExchangeError::NullData => {
-                let allowed = "the address of memory; 0 only for a field without elements";
-                ExchangeError::Argument { argument: "address", got: "0".to_owned(), allowed }.into()
+            ExchangeError::NullData | ExchangeError::LowAddress { .. } => {
+                let allowed = "the address of memory, from 0x10000 on; 0 only for a field without elements";
+                ExchangeError::Argument { argument: "address", got: start.addr().to_string(), allowed }.into()
             }
             error => error.into(),
         })

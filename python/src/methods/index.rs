@@ -12,7 +12,7 @@ use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::{labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
-use dlfield::native::{args, check_assigned_origin, import, sync};
+use dlfield::native::{args, check_assigned_origin, import, interrupt, sync};
 use dlfield::{Device, DeviceError, Error, ExchangeError, Metadata, Spec, Tensor, can_cast};
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
@@ -225,8 +225,9 @@ fn set_on_device(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, a
         check_origin(tensor, selected, array)?;
     }
     let from = device_source(selected, value, array)?;
+    sync::check_in_place(py, &from)?;
     // SAFETY: as for `copied`.
-    let written = py.detach(|| unsafe { selected.assign(&from) });
+    let written = interrupt::detach(py, || unsafe { selected.assign(&from) });
     written.map_err(|error| {
         let shape = |tensor: &Tensor| PyTuple::new(py, tensor.descriptor().shape());
         let error = match (error, shape(&from), shape(selected)) {
@@ -258,6 +259,8 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
 /// handle: it knows more element types, and its errors name the cause.
 #[allow(unsafe_code, reason = "elements are accessed by address")]
 fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
+    sync::check_in_place(py, to)?;
+    sync::check_in_place(py, from)?;
     // SAFETY: `set` has rejected read-only tensors. Races with other threads on the elements are the program's
     // responsibility, as with NumPy.
     let assign = || unsafe { to.assign(from) };
@@ -265,7 +268,7 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     let little = to.descriptor().nbytes() < sync::GIL_RELEASE_BYTES
         && !sync::may_have_device_work(to)
         && !sync::may_have_device_work(from);
-    match if little { assign() } else { py.detach(assign) } {
+    match if little { assign() } else { interrupt::detach(py, assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
         Err(error) => Err(error.into()),

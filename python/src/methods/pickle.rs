@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::classes::tensor::PyTensor;
 use dlfield::native::new_error;
-use dlfield::native::{MetadataState, Placement, import, sync};
+use dlfield::native::{MetadataState, Placement, import, interrupt, sync};
 use dlfield::{DType, Device, Tensor};
 
 /// Everything but the bytes.
@@ -39,7 +39,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     let host = if device == Device::CPU { None } else { Some(sync::to(py, tensor, Device::CPU, None)?) };
     let tensor = host.as_ref().unwrap_or(tensor);
     // SAFETY: a tensor on the host, whose device work was waited for. Padding is nobody's.
-    let own = |tensor: &Tensor| py.detach(|| unsafe { tensor.own_bytes() });
+    let own = |tensor: &Tensor| interrupt::detach(py, || unsafe { tensor.own_bytes() });
     sync::synchronize_host(py, tensor)?;
     let found = own(tensor)?;
     // Between the elements may be those of other fields: then a copy goes.
@@ -135,7 +135,7 @@ fn on_bytes(
         return Err(wrong("memory that is not aligned as it is said to be"));
     }
     // SAFETY: if others write to the bytes meanwhile, the copy has old or new ones.
-    Ok(py.detach(|| unsafe { promised.copy(bytes, placement) })?)
+    Ok(interrupt::detach(py, || unsafe { promised.copy(bytes, placement) })?)
 }
 
 /// The state of an allocation with this shape and metadata.

@@ -12,7 +12,7 @@ use crate::signature::PySignature;
 use crate::signature::argument::describe_argument;
 use dlfield::native::import::Hooks;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
-use dlfield::native::{Fit, Writeback, errors, import};
+use dlfield::native::{Fit, Writeback, errors, import, interrupt};
 use dlfield::{Descriptor, Device, FieldSpec, Owner, SignatureError, Tensor};
 
 /// An argument that was described and checked.
@@ -155,7 +155,7 @@ impl Field {
         let _pinned = import::pin_described(&self.original.get().parts(py))?;
         let devices = [writeback.tensor().descriptor().device(), self.original().device()];
         let little = writeback.tensor().descriptor().nbytes() < GIL_RELEASE_BYTES && devices == [Device::CPU; 2];
-        Ok(if little { copy(writeback) } else { py.detach(|| copy(writeback)) }?)
+        Ok(if little { copy(writeback) } else { interrupt::detach(py, || copy(writeback)) }?)
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use crate::error::{Error, SignatureError};
 use crate::protocol::ExchangeError;
 use crate::python::ffi::new_error::{new_error, new_error_of};
+use crate::python::interrupt;
 
 /// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
 #[derive(Clone, Copy)]
@@ -176,6 +177,7 @@ fn raised(error: Error, message: String) -> PyErr {
         Error::Exchange(_) => ErrorKind::Exchange.error(message),
         Error::Index(_) => new_error::<PyIndexError>(message),
         Error::Memory(_) => new_error::<PyMemoryError>(message),
+        Error::Interrupted => interrupt::raised(),
     }
 }
 

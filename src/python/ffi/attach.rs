@@ -34,6 +34,12 @@ fn attached<'py>() -> Option<Python<'py>> {
     }
 }
 
+/// Whether this thread's interpreter is the main one. In others no thread counts as attached here.
+pub fn is_main_interpreter(_: Python<'_>) -> bool {
+    // SAFETY: the thread is attached.
+    unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() }
+}
+
 /// Releases something: now if this thread is attached, else once a thread is. After the interpreter has ended `release` is not
 /// called, as the objects are gone.
 ///

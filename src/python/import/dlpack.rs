@@ -29,8 +29,8 @@ use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
 use crate::python::import::type_info::{Exported, Framework, TypeInfo};
-use crate::python::import::{cuda_array_interface, owners, stream_sync, torch, type_info};
-use crate::python::interrupt::is_interrupt;
+use crate::python::import::{array_interface, buffer, cuda_array_interface, owners, stream_sync, torch, type_info};
+use crate::python::interrupt::{answer, is_interrupt};
 use crate::python::py_owner;
 #[cfg(feature = "signature")]
 use crate::python::sync;
@@ -46,7 +46,13 @@ pub(super) fn import(
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if !is_array(object) {
-        return export(object, request, imported);
+        let found = export(object, request, imported)?;
+        if found && imported.readonly_unknown && is_writable_elsewhere(object, imported.descriptor)? {
+            imported.readonly_unknown = false;
+            imported.discarded_nothing = false;
+            imported.descriptor.set_readonly(false);
+        }
+        return Ok(found);
     }
     // The capsule of an array only keeps the array, which NumPy may resize. Memory that is not the array's is left alone.
     let pinned = owners::pinned_array(object)?;
@@ -57,12 +63,30 @@ pub(super) fn import(
     Ok(found)
 }
 
+/// Whether another protocol of the object says that the memory is writable, of which a struct of before version 1 cannot say so.
+#[cold]
+fn is_writable_elsewhere(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<bool> {
+    let (mut descriptor, request) = (Descriptor::BLANK, Request::new(RequestAccess::Inspect));
+    let mut imported = Imported::new(&mut descriptor);
+    let asked = match found.device().kind() {
+        "cpu" => match array_interface::import(object, &request, &mut imported) {
+            Ok(false) => buffer::import(object, &request, &mut imported),
+            asked => asked,
+        },
+        "rocm" => cuda_array_interface::import_hip(object, &request, &mut imported),
+        _ => cuda_array_interface::import_cuda(object, &request, &mut imported),
+    };
+    let is_known = answer(object.py(), asked)? == Some(true);
+    let is_same = (descriptor.ptr(), descriptor.nbytes()) == (found.ptr(), found.nbytes());
+    Ok(is_known && is_same && !descriptor.is_readonly())
+}
+
 /// Calls `__dlpack__`, and consumes the capsule; `false` if there is no such method.
 fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
     let py = object.py();
     let Some((info, method)) = type_info::dlpack_method(object)? else { return Ok(false) };
-    if info.framework == Framework::Torch && request.writes_or_keeps() {
-        torch::refuse_grad(object)?;
+    if info.framework == Framework::Torch {
+        torch::refuse_more(object, request, true)?;
     }
     let version = max_version(py)?;
     let mut exported = None;
@@ -139,7 +163,9 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         },
         other => other?,
     };
-    if !consume(&capsule, request, imported)? {
+    let consumed = consume(&capsule, request, imported);
+    let of_torch = info.framework == Framework::Torch;
+    if !consumed.map_err(|error| if of_torch { torch::explained(object, error) } else { error })? {
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }

@@ -19,7 +19,8 @@ use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, check_exported};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{dlpack, stream_sync, torch, type_info};
-use crate::python::{py_owner, tensor_api};
+use crate::python::py_owner;
+use crate::python::tensor_api;
 use crate::tensor::consume_managed;
 
 /// Imports an object whose type, with this info, has the table. `false` if another protocol has to be tried.
@@ -41,7 +42,7 @@ pub(super) fn import(
             import_lent(object, table.header.version, borrow, imported)?
         }
         _ if is_tensor && import_shared(object, request, imported)? => true,
-        _ => import_managed(object, table, request, imported)?,
+        _ => import_managed(object, info, table, request, imported)?,
     };
     if !found {
         return Ok(false);
@@ -109,6 +110,7 @@ fn import_shared(
 #[inline(always)]
 fn import_managed(
     object: &Bound<'_, PyAny>,
+    info: &TypeInfo,
     table: &DLPackExchangeAPI,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
@@ -116,6 +118,10 @@ fn import_managed(
     let Some(export) = table.managed_tensor_from_py_object_no_sync else {
         return Err(ExchangeError::NullPointer { field: EXPORT }.into());
     };
+    let of_torch = info.framework == Framework::Torch;
+    if of_torch {
+        torch::refuse_more(object, request, true)?;
+    }
     let mut managed = null_mut();
     // SAFETY: the table is that of the object's type; on success we own the struct.
     let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
@@ -126,8 +132,9 @@ fn import_managed(
     let managed = unsafe { dlpack::take(managed) }?;
     dlpack::check_copied(managed.flags(), request)?;
     // SAFETY: as above; the struct's contents are the producer's promise.
-    let owner = unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?;
-    let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.framework == Framework::Torch;
+    let owner = unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }
+        .map_err(|error| if of_torch { torch::explained(object, error.into()) } else { error.into() })?;
+    let of_torch = of_torch && request.ownership == Ownership::Share;
     Ok(imported.owned(if of_torch { torch::with_storage(object, owner, imported.descriptor)? } else { owner }))
 }
 

@@ -6,7 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::protocol::ExchangeError;
-use crate::python::convert::errors;
+use crate::python::convert::{errors, repr};
+use crate::python::ffi::getattr;
 use crate::python::import::type_info::{Framework, TypeInfo};
 
 /// Returns the error for a tensor that PyTorch failed to export, with PyTorch's own error as its cause. Exceptions of types
@@ -56,7 +57,58 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
             "a tensor with memory: create it on another device, as torch.empty_like(obj, device='cpu') does",
         )));
     }
-    Ok(None)
+    without_memory(tensor)
+}
+
+/// Returns why a tensor has no memory although it has elements, and what to pass instead.
+fn without_memory(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)>> {
+    let py = tensor.py();
+    let torch = py.import(intern!(py, "torch"))?;
+    let is = |owner: &Bound<'_, PyAny>, question: &str| match owner.getattr_opt(question)? {
+        Some(question) => question.call1((tensor,))?.is_truthy(),
+        None => Ok(false),
+    };
+    if let Some(fake) = getattr::loaded(py, "torch._subclasses.fake_tensor")?
+        && tensor.is_instance(&fake.getattr(intern!(py, "FakeTensor"))?)?
+    {
+        let got = "a fake PyTorch tensor, which has a shape and no memory".to_owned();
+        return Ok(Some((got, "a tensor with memory: make it outside of FakeTensorMode")));
+    }
+    if let Some(functorch) = torch.getattr(intern!(py, "_C"))?.getattr_opt(intern!(py, "_functorch"))?
+        && is(&functorch, "is_functorch_wrapped_tensor")?
+    {
+        let got = "a PyTorch tensor inside of torch.func or vmap, which stands for others".to_owned();
+        return Ok(Some((got, "a tensor with memory: use dlfield outside of the transformation")));
+    }
+    if is(&torch, "_is_functional_tensor")? {
+        let got = "a functional PyTorch tensor, which has no memory of its own".to_owned();
+        return Ok(Some((got, "a tensor with memory: use dlfield outside of functionalize")));
+    }
+    if is(&torch, "_is_zerotensor")? {
+        let got = "a PyTorch tensor of zeros without memory".to_owned();
+        return Ok(Some((got, "a tensor with memory: pass obj.clone()")));
+    }
+    if tensor.call_method0(intern!(py, "numel"))?.extract::<i64>()? == 0 {
+        return Ok(None);
+    }
+    let memory = || {
+        let storage = tensor.call_method0(intern!(py, "untyped_storage"))?;
+        let nbytes: i64 = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+        Ok::<_, PyErr>((nbytes, storage.call_method0(intern!(py, "data_ptr"))?.extract::<usize>()?))
+    };
+    Ok(match memory() {
+        Ok((0, _)) => {
+            let got = "a PyTorch tensor whose storage was freed, as untyped_storage().resize_(0) does".to_owned();
+            Some((got, "a tensor with memory: take it, or a copy, before that"))
+        }
+        // Subclasses that are made of other tensors have a storage that may not even be asked.
+        Ok((_, 0)) | Err(_) => {
+            let class = repr::of_class(&tensor.get_type());
+            let got = format!("a PyTorch tensor of {class}, which has no memory of its own");
+            Some((got, "a tensor with memory: pass the tensors it is made of"))
+        }
+        Ok(_) => None,
+    })
 }
 
 /// Returns the error of a function of the table that failed, made from the exception that it has set.

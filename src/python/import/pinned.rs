@@ -73,7 +73,7 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     if TypeInfo::of(object)?.torch_borrow().is_some() {
         if let Some(storage) = storages::holder(object.py(), found) {
             check_unmoved(object, found)?;
-            return Ok(py_owner::owner(&storage));
+            return Ok(py_owner::of_storage(&storage));
         }
         let storage = torch::Storage::of(object)?;
         storage.pin(found.device())?;

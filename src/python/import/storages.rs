@@ -10,6 +10,7 @@ use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::python::py_owner;
 
 /// A storage, and the addresses of its memory while it lives.
 struct Entry {
@@ -34,12 +35,20 @@ pub(super) fn holder<'py>(py: Python<'py>, field: &Descriptor) -> Option<Bound<'
     if field.device() != Device::CPU {
         return None;
     }
-    KNOWN.with(|known| {
+    let found = KNOWN.with(|known| {
         let known = known.try_borrow().ok()?;
         let entry = known[place(field)].as_ref()?;
         let (low, high) = field.reach();
-        if entry.memory.start <= low && high <= entry.memory.end { entry.storage.bind(py).upgrade() } else { None }
-    })
+        if entry.memory.start <= low && high <= entry.memory.end {
+            entry.storage.bind(py).upgrade().map(|storage| (storage, entry.memory.start))
+        } else {
+            None
+        }
+    });
+    // `share_memory_` gives a storage other memory, pinned or not.
+    found
+        .filter(|(storage, start)| py_owner::memory_of(storage).is_ok_and(|now| now.start == *start))
+        .map(|(storage, _)| storage)
 }
 
 /// Caches a storage that keeps the memory at these addresses for as long as it lives.

@@ -6,8 +6,6 @@
 
 #![allow(unsafe_code, reason = "PyTorch's table of C functions is called")]
 
-use std::ops::Range;
-
 use dlpark::ffi::{DLDataTypeCode, DLPackVersion};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -20,12 +18,11 @@ use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::dlpack_c::{BORROW, Borrow, read_lent};
 use crate::python::ffi::new_error::new_error;
-use crate::python::import::exchange_errors::failed;
+use crate::python::import::exchange_errors::{self, failed};
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Ownership, Request};
 use crate::python::import::storages;
 use crate::python::py_owner;
-use crate::python::py_owner::PyOwner;
 use crate::tensor::Owner;
 
 /// Attributes of PyTorch's classes, looked up once. Methods are those of the base class, even if a subclass overrides them.
@@ -36,15 +33,14 @@ struct Api {
     disable_subclasses: Py<PyAny>,
     /// Methods of a tensor.
     untyped_storage: Py<PyAny>,
-    storage_offset: Py<PyAny>,
-    /// A private function that returns the number of active modes, if this PyTorch has it.
-    modes: Option<Py<PyAny>>,
+    is_conj: Py<PyAny>,
+    is_neg: Py<PyAny>,
     /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
     get: ffi::descrgetfunc,
-    /// Methods of a storage.
-    data_ptr: Py<PyAny>,
-    nbytes: Py<PyAny>,
+    /// The module of forward-mode autograd.
+    forward: Py<PyModule>,
+    /// A method of a storage.
     resizable: Py<PyAny>,
 }
 
@@ -63,13 +59,12 @@ impl Api {
             Ok(Api {
                 disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
                 untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
-                storage_offset: tensor.getattr(intern!(py, "storage_offset"))?.unbind(),
-                modes: internals.getattr_opt(intern!(py, "_len_torch_function_stack"))?.map(Bound::unbind),
+                is_conj: tensor.getattr(intern!(py, "is_conj"))?.unbind(),
+                is_neg: tensor.getattr(intern!(py, "is_neg"))?.unbind(),
+                forward: py.import(intern!(py, "torch.autograd.forward_ad"))?.unbind(),
                 get: get.ok_or_else(no_descriptor)?,
                 requires_grad: requires_grad.unbind(),
                 tensor: tensor.unbind(),
-                data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
-                nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
                 resizable: storage.getattr(intern!(py, "resizable"))?.unbind(),
                 storage: storage.unbind(),
             })
@@ -115,17 +110,7 @@ impl<'py> Storage<'py> {
 
     /// Whether all elements of a field are in the storage's memory. Runs no foreign code.
     fn contains(&self, field: &Descriptor) -> PyResult<bool> {
-        let (low, high) = field.reach();
-        let memory = self.memory()?;
-        Ok(field.size() == 0 || memory.start <= low && high <= memory.end)
-    }
-
-    /// Returns the addresses of the storage's memory.
-    fn memory(&self) -> PyResult<Range<usize>> {
-        let api = Api::get(self.0.py())?;
-        let start: usize = call(&api.data_ptr, &self.0)?.extract()?;
-        let len: usize = call(&api.nbytes, &self.0)?.extract()?;
-        Ok(start..start.saturating_add(len))
+        py_owner::has_elements(&self.0, field)
     }
 
     pub(super) fn check_contains(&self, field: &Descriptor) -> PyResult<()> {
@@ -154,7 +139,7 @@ impl<'py> Storage<'py> {
 
     /// Returns an owner of the storage.
     pub(super) fn into_owner(self) -> Owner {
-        py_owner::owner(&self.0)
+        py_owner::of_storage(&self.0)
     }
 
     /// Caches the storage, which is pinned, as the one with the field's memory.
@@ -162,7 +147,7 @@ impl<'py> Storage<'py> {
         if field.device() != Device::CPU {
             return Ok(());
         }
-        storages::remember(&self.0, field, self.memory()?)
+        storages::remember(&self.0, field, py_owner::memory_of(&self.0)?)
     }
 }
 
@@ -174,22 +159,19 @@ pub(super) fn import(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let rejects_grad = request.writes_or_keeps();
-    if rejects_grad {
-        // Before the memory is described: a subclass may run foreign code here.
-        refuse_grad(tensor)?;
-    }
+    // Before the memory is described: foreign code may run here.
+    refuse_more(tensor, request, false)?;
     describe(tensor, version, borrow, imported.descriptor)?;
-    let called = check_lazy(tensor, imported.descriptor)?;
-    if called {
+    // Only complex numbers are conjugated; to ask takes as long as to describe.
+    if imported.descriptor.dtype().code() == DLDataTypeCode::COMPLEX {
+        refuse_lazy(tensor, true)?;
         describe(tensor, version, borrow, imported.descriptor)?;
     }
     if request.ownership == Ownership::Borrow {
-        imported.ran_no_code = !rejects_grad && !called;
         return Ok(imported.borrowed());
     }
     if let Some(storage) = storages::holder(tensor.py(), imported.descriptor) {
-        return Ok(imported.owned(py_owner::owner(&storage)));
+        return Ok(imported.owned(py_owner::of_storage(&storage)));
     }
     let storage = Storage::of(tensor)?;
     storage.pin(imported.descriptor.device())?;
@@ -208,7 +190,7 @@ pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: 
         return Ok(owner);
     }
     storage.pin(descriptor.device())?;
-    Ok(Owner::foreign((owner, PyOwner::new(&storage.0))))
+    Ok(storage.into_owner().with(owner))
 }
 
 /// Describes a tensor by its borrowed `DLTensor`.
@@ -219,11 +201,28 @@ pub(super) fn describe(
     borrow: Borrow,
     descriptor: &mut Descriptor,
 ) -> PyResult<()> {
-    if read_lent(tensor, version, borrow, descriptor)? {
-        Ok(())
-    } else {
-        Err(failed(tensor, BORROW, PyErr::take(tensor.py())))
+    match read_lent(tensor, version, borrow, descriptor) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(failed(tensor, BORROW, PyErr::take(tensor.py()))),
+        Err(error) => Err(explained(tensor, error)),
     }
+}
+
+/// Returns the error for a tensor that cannot be imported, with what PyTorch says of it.
+#[cold]
+pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let (Ok(error) | Err(error)) = without_subclass(tensor, || Ok(exchange_errors::explained(tensor, error)));
+    error
+}
+
+/// Rejects a tensor that is more than the elements in its memory: one that autograd tracks, if the request needs that, and one
+/// that is negated lazily, or conjugated if it `may_be_complex`. Foreign code may run: methods of a subclass, modes of PyTorch,
+/// and other threads.
+pub(super) fn refuse_more(tensor: &Bound<'_, PyAny>, request: &Request<'_, '_>, may_be_complex: bool) -> PyResult<()> {
+    if request.writes_or_keeps() {
+        refuse_grad(tensor)?;
+    }
+    refuse_lazy(tensor, may_be_complex)
 }
 
 /// Rejects a tensor that requires grad, as autograd does not track access by other libraries. Descriptions, and stencil
@@ -236,63 +235,31 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let found = (api.get)(api.requires_grad.as_ptr(), tensor.as_ptr(), tensor.get_type_ptr().cast());
         Bound::from_owned_ptr_or_err(tensor.py(), found)
     })?;
-    if required.is_truthy()? { Err(ExchangeError::RequiresGrad.into()) } else { Ok(()) }
+    if required.is_truthy()? {
+        return Err(ExchangeError::RequiresGrad.into());
+    }
+    if has_tangent(api, tensor)? { Err(ExchangeError::HasTangent.into()) } else { Ok(()) }
 }
 
-/// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. `true` if methods of the tensor
-/// were called: foreign code may have run then and moved the memory, in a mode of PyTorch, or in another thread, as these
-/// methods release the GIL.
-#[inline]
-fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    if !may_be_lazy(descriptor) || is_number(descriptor) && has_even_offset(tensor)? {
+/// Whether forward-mode autograd tracks the tensor.
+fn has_tangent(api: &Api, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    let forward = api.forward.bind(py);
+    // Tangents exist only inside a `dual_level`. The attribute is private: without it PyTorch is asked, which takes longer.
+    let level = forward.getattr_opt(intern!(py, "_current_level"))?;
+    if level.is_some_and(|level| level.extract::<i64>().is_ok_and(|level| level < 0)) {
         return Ok(false);
     }
-    if is_lazy(tensor, descriptor)? {
-        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
-    }
-    Ok(true)
+    let unpacked = forward.call_method1(intern!(py, "unpack_dual"), (tensor,))?;
+    Ok(!unpacked.getattr(intern!(py, "tangent"))?.is_none())
 }
 
-/// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
-/// numbers, so the strides of such a view are even. Only `torch.as_strided` on such a view, and the private
-/// `torch._neg_view`, make others. Calling `is_neg` for every tensor would double the time of its import.
-fn may_be_lazy(descriptor: &Descriptor) -> bool {
-    match descriptor.dtype().code() {
-        DLDataTypeCode::COMPLEX => true,
-        DLDataTypeCode::FLOAT => {
-            let mut steps = descriptor.shape().iter().zip(descriptor.strides());
-            steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
-        }
-        _ => false,
-    }
-}
-
-/// Whether this is a single real number, whose strides say nothing.
-fn is_number(descriptor: &Descriptor) -> bool {
-    descriptor.dtype().code() == DLDataTypeCode::FLOAT && descriptor.shape().iter().all(|extent| *extent == 1)
-}
-
-/// Whether the first element is at an even position in its storage, where no imaginary part is: PyTorch views a storage as
-/// complex numbers from even positions on only. The address would not tell, as memory of other libraries may have any alignment.
-/// `false` if asking may run foreign code; `storage_offset` keeps the GIL, while `is_neg` releases it.
-fn has_even_offset(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = tensor.py();
-    let api = Api::get(py)?;
-    let Some(modes) = &api.modes else { return Ok(false) };
-    if tensor.get_type_ptr() != api.tensor.as_ptr().cast() || modes.bind(py).call0()?.extract::<usize>()? > 0 {
-        return Ok(false);
-    }
-    Ok(call(&api.storage_offset, tensor)?.extract::<i64>()? % 2 == 0)
-}
-
-/// Whether PyTorch conjugates or negates the tensor lazily. The table checks neither, and `__dlpack__` does not check
-/// negation.
-fn is_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    let py = tensor.py();
-    let is_complex = descriptor.dtype().code() == DLDataTypeCode::COMPLEX;
-    without_subclass(tensor, || {
-        // Only complex numbers are conjugated.
-        Ok(is_complex && tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
-            || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
-    })
+/// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. The table checks neither, and
+/// `__dlpack__` does not check negation. Every tensor is asked: a lazy one may have any element type, shape and strides.
+fn refuse_lazy(tensor: &Bound<'_, PyAny>, may_be_complex: bool) -> PyResult<()> {
+    let api = Api::get(tensor.py())?;
+    let is_lazy = without_subclass(tensor, || {
+        Ok(call(&api.is_neg, tensor)?.is_truthy()? || may_be_complex && call(&api.is_conj, tensor)?.is_truthy()?)
+    })?;
+    if is_lazy { Err(ExchangeError::Lazy { fix: "pass obj.resolve_conj().resolve_neg()" }.into()) } else { Ok(()) }
 }

@@ -10,6 +10,9 @@ use super::{Owner, OwnerInner, OwnerKind};
 pub(super) struct Object {
     address: *mut c_void,
     release: unsafe extern "C" fn(*mut c_void),
+    /// Whether the object may be given other memory although this keeps it.
+    #[cfg(feature = "python")]
+    may_move: bool,
 }
 
 // SAFETY: by the contract of `Owner::object` any thread may release the object; nothing else is done with it.
@@ -55,7 +58,36 @@ impl Owner {
     /// ```
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub unsafe fn object(address: *mut c_void, release: unsafe extern "C" fn(*mut c_void)) -> Owner {
-        Owner(OwnerInner::new(OwnerKind::Object(Object { address, release })))
+        let object = Object {
+            address,
+            release,
+            #[cfg(feature = "python")]
+            may_move: false,
+        };
+        Owner(OwnerInner::new(OwnerKind::Object(object)))
+    }
+
+    /// As [`Owner::object`], for an object that may be given other memory: [`Owner::movable`] finds it, to look again before the
+    /// memory is used.
+    ///
+    /// # Safety
+    /// - As for [`Owner::object`].
+    #[cfg(feature = "python")]
+    #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
+    pub(crate) unsafe fn movable_object(address: *mut c_void, release: unsafe extern "C" fn(*mut c_void)) -> Owner {
+        Owner(OwnerInner::new(OwnerKind::Object(Object { address, release, may_move: true })))
+    }
+
+    /// Returns the address of the object with the memory, if that may be given other memory.
+    #[cfg(feature = "python")]
+    #[inline]
+    pub(crate) fn movable(&self) -> Option<*mut c_void> {
+        match &*self.0.as_deref()?.kind {
+            OwnerKind::Object(object) => object.may_move.then_some(object.address),
+            OwnerKind::Both(both) => both.0.movable(),
+            OwnerKind::Returned(owner) => owner.movable(),
+            _ => None,
+        }
     }
 
     /// Returns the address of the object that this owner keeps, if `release` gives it back.

@@ -96,7 +96,7 @@ def test_empty_fields_may_be_at_address_0() -> None:
 BIG = 2**63
 VECTOR = np.dtype(("f8", (1,)))
 
-# The error, its words, and the arguments that are not those of two doubles at address 64.
+# The error, its words, and the arguments that are not those of two doubles at address 2**20.
 WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.LayoutError, "^shape: .*axis 1", {"shape": (2, -1)}),
     (dl.LayoutError, "^shape: more than 64", {"shape": (1,) * 65}),
@@ -108,11 +108,13 @@ WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.ExchangeError, "^strides: 4 bytes at axis 1", {"shape": (2, 3), "strides": (24, 4)}),
     (dl.LayoutError, "^strides: .* 64 bits", {"shape": (2, 3), "strides": (BIG, 8)}),
     (dl.ExchangeError, "address space", {"shape": (3, 3), "strides": (BIG - 8, 8)}),
-    (dl.ExchangeError, "address space", {"shape": (20,), "strides": (-8,)}),
+    (dl.ExchangeError, "address space", {"address": 64, "shape": (20,), "strides": (-8,)}),
     (dl.ExchangeError, "address space", {"address": 2**64 - 64, "shape": (9,)}),
     (dl.ExchangeError, "address space", {"address": 2**64 - 8, "shape": (2, 2)}),
     (dl.LayoutError, "^address: -8", {"address": -8}),
     (dl.LayoutError, "^address: ", {"address": 2**64}),
+    (dl.ExchangeError, "^address: 64; .*from 0x10000 on", {"address": 64}),
+    (dl.ExchangeError, "^address: 65544; ", {"address": 2**16 + 8, "strides": (-16,)}),
     (TypeError, "^address: True", {"address": True}),
     (TypeError, "^address: .*c_void_p", {"address": ctypes.c_void_p(64)}),
     (dl.DTypeError, "object", {"dtype": "O"}),
@@ -130,7 +132,7 @@ if not dl.cuda.is_available():
 @pytest.mark.parametrize(("error", "words", "arguments"), WRONG)
 def test_a_wrong_argument_is_named(error: type[Exception], words: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(error, match=words):
-        dl.from_pointer(**dict[str, Any]({"address": 64, "shape": (2,), "dtype": "f8", **arguments}))
+        dl.from_pointer(**dict[str, Any]({"address": 2**20, "shape": (2,), "dtype": "f8", **arguments}))
 
 
 class Owner:
@@ -153,7 +155,7 @@ def test_exceptions_of_index_reach_the_caller(place: str) -> None:
 
     number = Meddling(fail)
     part = number if place == "address" else (number,)
-    arguments: dict[str, Any] = {"address": 64, "shape": (2,), "dtype": "f8", place: part}
+    arguments: dict[str, Any] = {"address": 2**20, "shape": (2,), "dtype": "f8", place: part}
     owner = Owner()
     with pytest.raises(KeyError, match="of the caller"):
         dl.from_pointer(**arguments, owner=owner)

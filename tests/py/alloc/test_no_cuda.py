@@ -39,7 +39,7 @@ def test_why_not() -> None:
 class OnAGpu:
     """An object that claims to be on a GPU."""
 
-    __cuda_array_interface__ = {"version": 3, "shape": (3,), "typestr": "<f8", "data": (4096, False)}  # noqa: RUF012
+    __cuda_array_interface__ = {"version": 3, "shape": (3,), "typestr": "<f8", "data": (1 << 20, False)}  # noqa: RUF012
 
 
 def enter(stream: Any, device: Any = None) -> None:

@@ -143,7 +143,7 @@ def todays_message(mistake: Mistake) -> str:
 
 
 def print_messages() -> None:
-    """Print the message of each mistake, and of what its advice leads to, by the code, as JSON; libraries have to be installed."""
+    """Print the messages of mistakes and of their advice, by the code, as JSON, where the libraries are installed."""
     programs = [program for each in gallery() for program in (each, fixed(each)) if program.session]
     found = {each.code: todays_message(each) for each in programs if all(map(importlib.util.find_spec, each.modules()))}
     json.dump(found, sys.stdout)

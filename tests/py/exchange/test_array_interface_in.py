@@ -222,7 +222,7 @@ def test_addresses_have_64_bits() -> None:
         def __init__(self, address: Any) -> None:
             self.__array_interface__ = {"data": (address, False), "shape": (2,), "typestr": "<f8"}
 
-    for address in (64, 2**63 - 64, 2**63, 2**64 - 64):
+    for address in (2**20, 2**63 - 64, 2**63, 2**64 - 64):
         assert dl.describe(Owner(address)).ptr == address
     for address in (-1, -(2**63) - 1, 2**64):
         with pytest.raises(dl.ExchangeError, match=r'"data"'):

@@ -47,9 +47,17 @@ def test_taking_a_tensor_from_autograd_is_refused(torch: Any, jax: Any, take: Ca
     for tensor in (parameter, parameter * 2):
         with pytest.raises(dl.ExchangeError, match=MESSAGE):
             take(tensor)
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        dual = forward.make_dual(parameter.detach(), torch.ones(3, dtype=torch.float64))
+        assert dl.describe(dual).ptr == parameter.data_ptr()
+        with pytest.raises(dl.ExchangeError, match=r"tensor with a tangent .*; pass obj\.detach\(\)"):
+            take(dual)
+        dual = dual.detach()
     # The fix that the message names.
     try:
         take(parameter.detach())
+        take(dual)
     except TypeError as error:
         assert "where" in str(error) or "bool" in str(error) or "'safe'" in str(error)  # noqa: PT017
 

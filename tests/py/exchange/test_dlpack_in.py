@@ -20,6 +20,7 @@ from fakes import (
     exchange_type,
     int_matrix,
 )
+from fakes_interfaces import FakeBuffer
 from oracle import values
 
 ROWS = int_matrix().tolist()
@@ -212,6 +213,38 @@ def test_producers_before_dlpack_1_are_called_again_without_keywords(read: Calla
     assert producer.calls == [None]
     with pytest.raises(TypeError):
         dl.from_dlpack(producer, copy=False)
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize("second", ["interface", "buffer", "other memory"])
+@pytest.mark.usefixtures("torch")
+def test_a_second_protocol_says_what_a_capsule_before_version_1_cannot(second: str, readonly: bool) -> None:
+    """As the arrays of Warp: with `__array_interface__` they are writable, and what is written reaches them."""
+    array = int_matrix()
+    array.flags.writeable = not readonly
+    shown = int_matrix() if second == "other memory" else array
+    base: Any = FakeBuffer if second == "buffer" else object
+
+    class Old(OldProducer, base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            OldProducer.__init__(self, FakeTensor(array, version=None))
+            if second == "buffer":
+                FakeBuffer.__init__(self, shown, readonly=readonly)
+            else:
+                self.__array_interface__ = shown.__array_interface__
+
+    is_writable = not readonly and second != "other memory"
+    # The first object of a class is asked for its device; later ones are not.
+    for _ in range(3):
+        assert [dl.describe(Old()).readonly, dl.from_dlpack(Old()).readonly] == [not is_writable] * 2
+        if is_writable:
+            dl.from_dlpack(Old())[0, 0] = 77
+            assert array[0, 0] == 77
+            dl.as_torch(Old())[0, 1] = 78
+            assert array[0, 1] == 78
+        elif readonly:
+            with pytest.raises(dl.ExchangeError, match="read-only"):
+                dl.from_dlpack(Old())[0, 0] = 77
 
 
 @pytest.mark.parametrize("value", [None, 3, "dltensor"])

@@ -232,6 +232,63 @@ ADDRESS_THEN_CODE = {
 }
 
 
+EXCHANGED_USES: dict[str, Callable[[Any], object]] = {
+    "sum": lambda field: field.sum(),
+    "element": lambda field: field[0],
+    "view": lambda field: field[10:].max(),
+    "copy": lambda field: field.copy(),
+    "from_array": dl.from_array,
+    "share": lambda field: field.share(),
+    "addition": lambda field: dl.ones(N, "f4") + field,
+    "assignment": lambda field: field.__setitem__(..., 1.0),
+    "assignment of an array": lambda field: field.__setitem__(..., np.ones(N, "f4")),
+    "assignment from it": lambda field: dl.ones(N, "f4").__setitem__(..., field),
+    "fill": lambda field: field.fill(1.0),
+    "pickle": pickle.dumps,
+    "describe": dl.describe,
+    "bind": lambda field: dl.Signature(x=dl.FieldSpec("float32", "I")).bind(x=field),
+    "to_numpy": lambda field: field.to_numpy(),
+    "numpy": np.asarray,
+    "memoryview": memoryview,
+    "dlpack": lambda field: field.__dlpack__(max_version=(1, 0)),
+    "interface": lambda field: field.__array_interface__,
+    "torch": dl.as_torch,
+    "jax": dl.as_jax,
+}
+
+
+@pytest.mark.parametrize("use", EXCHANGED_USES.values(), ids=EXCHANGED_USES)
+@pytest.mark.parametrize("make", [dl.from_dlpack, lambda x: dl.from_dlpack(dl.describe(x)), lambda x: dl.from_dlpack(x)[:]])
+def test_memory_that_pytorch_exchanges_in_its_storage_is_refused(
+    torch: Any, jax: Any, make: Callable[[Any], Any], use: Callable[[Any], object]
+) -> None:
+    """`share_memory_` frees the memory: its reader would crash, or get the numbers of others."""
+    assert jax
+    tensor = torch.ones(N)
+    field = make(tensor)
+    use(field)
+    tensor.share_memory_()
+    with pytest.raises(dl.ExchangeError, match=r"since the field was imported, .*share_memory_\(\)"):
+        use(field)
+    assert float(dl.from_dlpack(tensor).sum()) == N
+
+
+def test_the_storage_of_exchanged_memory_owns_nothing_at_its_old_place() -> None:
+    """Memory that PyTorch makes there later is another storage's."""
+    code = """
+for _ in range(50):
+    first = torch.ones(100)
+    field, old = dl.from_dlpack(first), first.data_ptr()
+    first.share_memory_()
+    others = [torch.full((100,), 7.0) for _ in range(50)]
+    again = [dl.from_dlpack(other) for other in others if other.data_ptr() == old]
+    del others, first, field
+    more = [torch.full((100,), 8.0) for _ in range(50)]
+    assert all(float(field.sum()) == 700.0 for field in again)
+"""
+    run_cases(TORCH_PRELUDE, {"reused": code})
+
+
 def test_code_run_within_a_call_frees_no_memory_in_use() -> None:
     """The call keeps the array in place, reads it after that code, or reports the move as an error."""
     guarded = """

@@ -38,7 +38,8 @@ def test_masks_are_not_lost_silently(read: Any, dtype: str) -> None:
         with pytest.raises(dl.ExchangeError, match="expected an array without masked points, got one") as told:
             read(wrap(masked))
         [fix] = re.findall(r"; pass (\S+), or", str(told.value))
-        assert np.isnan(eval(fix, dict.fromkeys(("obj", "data", "value", "operand"), masked) | {"np": np})).tolist() == [False, True, False]
+        names = dict.fromkeys(("obj", "data", "value", "operand"), masked)
+        assert np.isnan(eval(fix, {**names, "np": np})).tolist() == [False, True, False]
         assert dl.as_numpy(read(wrap(ordinary))).tolist() == [0, 1, dtype == "bool" or 2]
 
 

@@ -8,8 +8,18 @@ import pytest
 
 import dlfield as dl
 
+READS: dict[str, Callable[[Any], Any]] = {
+    "describe": dl.describe,
+    "from_dlpack": dl.from_dlpack,
+    "from_dlpack on a device": lambda tensor: dl.from_dlpack(tensor, device="cpu", copy=False),
+    "as_numpy": dl.as_numpy,
+    "from_array": dl.from_array,
+    "bind": lambda tensor: dl.Signature(x=dl.FieldSpec(None)).bind(x=tensor),
+    "assignment": lambda tensor: dl.zeros(tuple(tensor.shape), "c16").__setitem__(..., tensor),
+}
 
-@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack, dl.as_numpy, dl.from_array])
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
 @pytest.mark.parametrize(
     "make",
     [
@@ -21,6 +31,11 @@ import dlfield as dl
         lambda torch: torch.tensor([1j] * 9).conj()[3:4].imag,
         lambda torch: torch.view_as_complex(torch.arange(18.0).view(9, 2)).conj()[7:].imag[:1],
         lambda torch: torch.tensor([1 + 2j]).as_subclass(type("Mine", (torch.Tensor,), {})).conj(),
+        # Any strides, element type and offset.
+        lambda torch: torch._neg_view(torch.tensor([1.0, 3.0])),
+        lambda torch: torch._neg_view(torch.tensor([1, 3], dtype=torch.int32)).detach(),
+        lambda torch: torch._neg_view(torch.tensor(3, dtype=torch.int8)),
+        lambda torch: torch.as_strided(torch.tensor([1 + 2j, 3 + 4j, 5 + 6j]).conj().imag, (3,), (1,)),
         # Complex numbers that are aligned to half their size.
         lambda torch: torch.frombuffer(bytearray(24), dtype=torch.complex128, offset=8).conj().imag,
         lambda torch: torch.from_numpy(np.zeros(1, [("f", "f8"), ("z", "c16"), ("g", "f8")])["z"]).conj().imag,
@@ -28,6 +43,7 @@ import dlfield as dl
     ],
     ids=[
         *("conjugate", "negative", "number", "one by one", "element", "slice", "view of pairs", "subclass"),
+        *("negated", "negated integers", "a negated integer", "other strides"),
         *("buffer", "record", "odd pairs"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Signals during long copies: the copy is whole, the handler's exception arrives after it, and nothing leaks or hangs.
+"""Signals during copies: one below 64 MB is whole, and the handler's exception arrives after it; a larger one ends.
+
+Nothing leaks or hangs.
 
 A copy runs without the GIL. The sender of the signal waits for the GIL, and takes it from nobody: so it sends it while
 the copy runs, or not before the copy is over and the main thread waits.
@@ -21,7 +23,7 @@ from childproc import run_cases
 
 # 8 MB of float64 are enough for several threads, and last some milliseconds. A busy machine may run the sender later:
 # after some attempts the next size is taken.
-SIZES = (64, 256, 1024)
+SIZES = (64, 256, 480)
 ATTEMPTS = 30
 
 
@@ -236,5 +238,37 @@ def test_signals_during_copies_and_during_calls_that_wait() -> None:
 
 
 @pytest.mark.exhaustive
+def test_large_copies_and_fills_end_where_a_handler_raises() -> None:
+    """The timer runs down at once, and the last elements are not written."""
+    prelude = """
+import signal
+import numpy as np
+import dlfield as dl
+def end(*_):
+    raise KeyboardInterrupt("now")
+signal.signal(signal.SIGALRM, end)
+target, source = dl.zeros((64, 1024, 1024)), np.ones((64, 1024, 1024))
+def ended(call):
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+    try:
+        call()
+    except KeyboardInterrupt as error:
+        assert str(error) == "now"
+    else:
+        raise AssertionError("it did not end")
+"""
+    last = "assert target[-1, -1, -1] == 0.0"
+    cases = {
+        "assignment": f"ended(lambda: target.__setitem__(..., source))\n{last}",
+        "another order": f"ended(lambda: target.T.__setitem__(..., source.reshape(1024, 1024, 64)))\n{last}",
+        "fill": f"ended(lambda: target.fill(1.0))\n{last}",
+        "copy": "ended(target.copy)",
+        "share": "ended(target.share)",
+        "from_array": "ended(lambda: dl.from_array(source, backend='F'))",
+        "ones": "ended(lambda: dl.ones((64, 1024, 1024)))",
+    }
+    run_cases(prelude, cases)
+
+
 def test_signals_with_every_handler_during_every_copy() -> None:
     run_cases(PRELUDE, cases(["another error", "copies"], OTHERS))

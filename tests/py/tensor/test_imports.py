@@ -1,6 +1,6 @@
 """With NumPy alone, everything works that does not need another library; and no other library is imported unasked."""
 
-from childproc import run_cases
+from childproc import run_cases, run_python
 
 # Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
 ALONE = """
@@ -70,3 +70,18 @@ assert "0,1" in dl.draw(dl.zeros((2, 2), "bfloat16")).svg
 
 def test_numpy_is_enough() -> None:
     run_cases(ALONE, CASES)
+
+
+def test_a_sub_interpreter_refuses_the_import() -> None:
+    """The release of memory would hang there."""
+    output = run_python("""
+        try:
+            import _interpreters as interpreters
+        except ModuleNotFoundError:
+            import _xxsubinterpreters as interpreters
+        code = "try: import dlfield\\nexcept ImportError as error: print(error, flush=True)"
+        for _ in range(2):
+            interpreters.run_string(interpreters.create(), code)
+        import dlfield
+    """)
+    assert output.count("dlfield: does not work in a sub-interpreter") == 2
