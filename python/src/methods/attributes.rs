@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 use crate::classes::attribute_values;
 use crate::classes::device::PyDevice;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::{args, dtype};
+use dlfield::native::{Halo, args, dtype};
 
 #[pymethods]
 impl PyTensor {
@@ -88,7 +88,8 @@ impl PyTensor {
 
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
-        let widths = args::halo(halo, Some(self.descriptor().ndim()))?;
+        let none = || Halo::from_elem((0, 0), self.descriptor().ndim());
+        let widths = args::halo_by_label("halo", halo, &self.0.dims(), 0, none)?;
         Ok(self.0.set_halo(&widths)?)
     }
 
