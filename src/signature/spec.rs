@@ -177,6 +177,7 @@ impl FieldSpec {
             (Some(bytes), _) => WantedAlignment::OriginBytes(bytes),
             (None, Some(Alignment::Elements(elements))) => WantedAlignment::OriginElements(elements),
             (None, Some(Alignment::Base(bytes))) => WantedAlignment::BaseBytes(bytes),
+            (None, Some(Alignment::Rows(bytes))) => WantedAlignment::OriginBytes(i64::from(bytes)),
         };
         self
     }
