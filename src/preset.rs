@@ -23,8 +23,12 @@ pub enum LayoutRule {
     /// First index contiguous, whatever the labels.
     F,
     /// By label: the ranks of I, J and K among each other; 0 is the largest stride, and dimensions of equal ranks keep their
-    /// order. Data dimensions get the largest strides of all, "0" first; user labels come between those and the grid.
+    /// order. Data dimensions get the largest strides of all, "0" first; user labels come between those and the grid. Where K is not
+    /// contiguous, user labels beside K, without I and J, stand for the horizontal, the last of them for the contiguous dimension.
     Grid([u8; 3]),
+    /// By label, as the fields of `gt4py.next`: the horizontal dimensions (I, J, user labels) have the smallest strides, then K, then
+    /// local dimensions (`C2E`, `E2C2V`); the first of each kind has the smallest. Data dimensions get the largest strides of all.
+    HorizontalFirst,
 }
 
 impl LayoutRule {
@@ -52,6 +56,8 @@ pub enum Alignment {
     Elements(u32),
     /// The start of the memory, to this many bytes, with compact rows, as array frameworks need.
     Base(u32),
+    /// The aligned index, and every row at that index, to this many bytes.
+    Rows(u32),
 }
 
 /// A named set of defaults for an allocation.
@@ -122,13 +128,18 @@ const fn framework(name: &'static str, device: Device) -> Preset {
     Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
 }
 
+const fn next(name: &'static str, device: Device, bytes: u32) -> Preset {
+    let (alignment, layout) = (Alignment::Rows(bytes), LayoutRule::HorizontalFirst);
+    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+}
+
 const fn by_index(name: &'static str, layout: LayoutRule) -> Preset {
     let rules = PresetRules { device: Device::CPU, alignment: Alignment::Elements(1), layout };
     Preset { name: Cow::Borrowed(name), rules }
 }
 
 /// The built-in presets: the table of the specification, after `gt4py.storage`'s layout registry.
-static BUILT_IN: [Preset; 18] = [
+static BUILT_IN: [Preset; 20] = [
     grid("numpy", Device::CPU, 1, [0, 1, 2]),
     grid("debug", Device::CPU, 1, [0, 1, 2]),
     by_index("C", LayoutRule::C),
@@ -147,6 +158,8 @@ static BUILT_IN: [Preset; 18] = [
     framework("jax", Device::CPU),
     framework("torch", Device::CPU),
     framework("cupy", Device::cuda(0)),
+    next("gt4py.next", Device::CPU, 64),
+    next("gt4py.next:gpu", Device::cuda(0), 128),
 ];
 
 static REGISTERED: RwLock<Vec<Preset>> = RwLock::new(Vec::new());
@@ -168,7 +181,7 @@ impl Preset {
         if name.is_empty() {
             return Err(PresetError::EmptyName);
         }
-        if let Alignment::Elements(0) | Alignment::Base(0) = alignment {
+        if let Alignment::Elements(0) | Alignment::Base(0) | Alignment::Rows(0) = alignment {
             return Err(PresetError::Alignment { got: 0 });
         }
         if let LayoutRule::Grid(ranks) = layout

@@ -6,6 +6,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from dlfield._dask_blocks import Allocation, concatenate, size_of
+from dlfield._labels import by_label
 from dlfield._native import DimsError, Tensor
 from dlfield.frameworks import imported
 
@@ -110,9 +111,10 @@ def labelled(array: Any, halo: Halo, allocation: Allocation) -> Array:
     return made
 
 
-def pairs(halo: Any) -> Halo:
-    """Return widths of a halo, or pairs of them, as pairs."""
-    if not isinstance(halo, Sequence):
+def pairs(halo: Any, dims: Sequence[str]) -> Halo:
+    """Return widths of a halo, or pairs of them, also by label, as pairs."""
+    halo = by_label("halo", halo, dims, (0,) * len(dims))
+    if not isinstance(halo, Sequence) or isinstance(halo, str):
         raise TypeError(f"halo: found {halo!r}; allowed is for each dimension a width, or a lower and an upper one")
     return tuple((index(w[0]), index(w[1])) if isinstance(w, Sequence) else (index(w),) * 2 for w in halo)
 

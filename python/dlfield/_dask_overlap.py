@@ -4,11 +4,11 @@ Dask's own overlap joins the pieces one dimension after the other, with up to as
 know where the halo of the result begins. Here each point is copied once into a block with the right alignment.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -16,13 +16,14 @@ from dask.highlevelgraph import HighLevelGraph
 
 from dlfield._dask_array import Array, Halo, check_order, da, labelled, pairs
 from dlfield._dask_blocks import Allocation
+from dlfield._labels import labels_of
 from dlfield._native import DimsError, LayoutError, Tensor, empty_like, from_array
 
 
 def map_overlap(
     func: Callable[..., Any],
     *arrays: Any,
-    halo: Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]] | None = None,
+    halo: Any = None,
     periodic: Any = (),
     dtype: Any = None,
     **keywords: Any,
@@ -43,10 +44,10 @@ def map_overlap(
     *arrays
         Dask arrays of equal shape and chunks.
     halo
-        For each dimension the ghost width, or the lower and the upper one. Default: that of the first array that has
-        one, which are results of the functions of this module.
+        For each dimension the ghost width, or the lower and the upper one, also as a mapping by label. Default: that of
+        the first array that has one, which are results of the functions of this module.
     periodic
-        Labels of the periodic dimensions: a string as "IJ", or a sequence.
+        Labels of the periodic dimensions: a text as "IJ" or "lat lon", a sequence, or a mapping of labels to bools.
     dtype
         Of the result; default: that of the first array.
     **keywords
@@ -86,20 +87,21 @@ def map_overlap(
     for other, ours in (("depth", "halo=, the widths"), ("boundary", "periodic=, the labels of periodic dimensions")):
         if other in keywords:
             raise TypeError(f"map_overlap() got an unexpected keyword argument {other!r}; write {ours}")
+    if isinstance(periodic, Mapping):
+        periodic = [label for label, wraps in periodic.items() if wraps]
     if not isinstance(periodic, Sequence) or not all(isinstance(label, str) for label in periodic):
         raise TypeError(f"periodic: found {periodic!r}; allowed are labels of dimensions, as 'IJ' or ('I',)")
     first = arrays[0]
     for array in arrays:
         if array.chunks != first.chunks:
             raise LayoutError(f"arrays: found chunks {array.chunks} beside {first.chunks}; rechunk() makes them equal")
-    widths = _halo_of(arrays, halo)
     allocations = [_allocation_of(array) for array in arrays]
     check_order(arrays)
-    dims, labels = allocations[0].dims, tuple(periodic)
+    dims, labels = allocations[0].dims, labels_of(periodic)
+    widths = _halo_of(arrays, halo, dims)
     for label in labels:
         if label not in dims:
-            fix = f"; write periodic=({periodic!r},)" if periodic in dims else ""
-            raise DimsError(f"periodic: found {label!r}; the dimensions are {', '.join(dims)}{fix}")
+            raise DimsError(f"periodic: found {label!r}; the dimensions are {', '.join(dims)}")
     overlap = Overlap(first.chunks, widths, tuple(label in labels for label in dims))
     name = f"dlfield-map-overlap-{uuid4().hex}"
     graph = overlap.graph(
@@ -274,14 +276,14 @@ def _allocation_of(array: Any) -> Allocation:
     return Allocation.from_keywords(array.ndim, array.dtype, keywords)
 
 
-def _halo_of(arrays: Sequence[Any], halo: Any) -> Halo:
+def _halo_of(arrays: Sequence[Any], halo: Any, dims: Sequence[str]) -> Halo:
     """Return the stated halo, else that of the first array with one, as pairs."""
     if halo is None:
         halo = next((array.halo for array in arrays if isinstance(array, Array)), None)
     if halo is None:
         raise LayoutError("halo: found none; arrays that other functions made do not have one, so state it: halo=...")
     ndim = arrays[0].ndim
-    widths = pairs(halo)
+    widths = pairs(halo, dims)
     if len(widths) != ndim:
         raise LayoutError(f"halo: found {len(widths)} entries for {ndim} dimensions")
     if any(width < 0 for pair in widths for width in pair):

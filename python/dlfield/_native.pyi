@@ -3,7 +3,7 @@
 The docstrings are those of the module; `tools/stub_docs.py --write` copies them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final, overload
 
@@ -89,7 +89,12 @@ _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Dims: TypeAlias = str | Sequence[str | SupportsIndex]
 _IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 _Ints: TypeAlias = Sequence[SupportsIndex] | _IntArray
-_Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]] | _IntArray
+_IntsByLabel: TypeAlias = _Ints | Mapping[str, SupportsIndex]
+_Halo: TypeAlias = (
+    Sequence[SupportsIndex | Sequence[SupportsIndex]]
+    | _IntArray
+    | Mapping[str, SupportsIndex | Sequence[SupportsIndex]]
+)
 _Axes: TypeAlias = SupportsIndex | str | tuple[SupportsIndex | str, ...]
 _Padding: TypeAlias = Literal["none", "row"]
 
@@ -191,12 +196,12 @@ class Preset:
         """The device on which memory is allocated."""
     @property
     def alignment(self) -> int:
-        """Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets of array
-        frameworks, which align the start of the memory and keep rows compact, have 1.
+        """Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets that align in bytes have
+        1: those of array frameworks, which align the start of the memory and keep rows compact, and "gt4py.next".
         """
     @property
     def layout(self) -> Literal["C", "F"] | tuple[int, int, int]:
-        """ "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride)."""
+        """ "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride), or "HorizontalFirst" of "gt4py.next"."""
 
 @final
 class Tensor:
@@ -916,7 +921,7 @@ class FieldSpec:
         The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
         "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
     dims
-        Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
+        Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
         have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
         indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
     access
@@ -936,12 +941,16 @@ class FieldSpec:
         A preset, whose layout and alignment apply unless `layout` or `alignment_size` says otherwise; the device is that of the
         `Signature`. Alignments in elements are converted to bytes; the presets "jax", "torch" and "cupy" align the element at
         index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
+    boundary
+        How many points outside of the domain the kernel reads (GT4Py's word): for each dimension a number for both sides or
+        `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `Bound.domain` leaves out the upper points, and
+        a field whose origin, or lower halo, is smaller than the lower ones is a LayoutError.
 
     Raises
     ------
     DTypeError, DimsError, LayoutError
-        An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1; an unknown
-        preset.
+        An unknown element type; invalid labels; a layout, shape or boundary that does not fit `dims`; an alignment below 1; an
+        unknown preset.
     ValueError
         Another value of `access`.
 
@@ -957,6 +966,9 @@ class FieldSpec:
     ('I', 'J', 'K')
     >>> dl.FieldSpec("float32", "IJK", backend="gtmc").alignment_size
     32
+    >>> signature = dl.Signature(inp=dl.FieldSpec("float64", "IJ", boundary={"I": 1}))
+    >>> signature.bind(inp=dl.zeros((6, 6), origin=(1, 0))).domain
+    (4, 6)
     """
 
     def __new__(
@@ -970,6 +982,7 @@ class FieldSpec:
         shape: Sequence[SupportsIndex | str | None] | None = None,
         optional: bool = False,
         backend: str | None = None,
+        boundary: _Halo | None = None,
     ) -> FieldSpec: ...
     def __getnewargs_ex__(self) -> tuple[tuple[str | None, tuple[str, ...] | None], dict[str, Any]]: ...
     @property
@@ -997,6 +1010,9 @@ class FieldSpec:
     @property
     def shape(self) -> tuple[int | str | None, ...] | None:
         """The extents: integers, None for any, names of sizes with an offset; None if all are free."""
+    @property
+    def boundary(self) -> tuple[tuple[int, int], ...] | None:
+        """How many points `(lower, upper)` outside of the domain the kernel reads, in the order of `dims`; None if that was not given."""
     @property
     def optional(self) -> bool:
         """Whether the field may be left out."""
@@ -1252,10 +1268,10 @@ def empty(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1289,10 +1305,10 @@ def zeros(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1326,10 +1342,10 @@ def ones(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1364,10 +1380,10 @@ def full(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1403,10 +1419,10 @@ def empty_like(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1444,10 +1460,10 @@ def zeros_like(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1485,10 +1501,10 @@ def ones_like(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1527,10 +1543,10 @@ def full_like(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1568,10 +1584,10 @@ def from_array(
     dims: _Dims | None = None,
     layout: _Ints | None = None,
     alignment_size: SupportsIndex | None = None,
-    aligned_index: _Ints | None = None,
+    aligned_index: _IntsByLabel | None = None,
     padding: _Padding | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
@@ -1612,7 +1628,7 @@ def from_pointer(
     device: _DeviceLike = "cpu",
     dims: _Dims | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     owner: object = None,
     readonly: bool = False,
 ) -> Tensor:
@@ -1676,7 +1692,7 @@ def frombuffer(
     offset: SupportsIndex = 0,
     dims: _Dims | None = None,
     halo: _Halo | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
 ) -> Tensor:
     """Make a tensor of the memory of any object with the buffer protocol, without a copy.
 
@@ -1730,7 +1746,7 @@ def from_dlpack(
     device: _DeviceLike | None = None,
     copy: bool | None = None,
     dims: _Dims | None = None,
-    origin: _Ints | None = None,
+    origin: _IntsByLabel | None = None,
     stream: _StreamLike | None = None,
 ) -> Tensor:
     """Import any array as a `Tensor` that shares its memory and owns it.
@@ -1879,7 +1895,7 @@ def get_dims(obj: Any, annotation: Any = None) -> tuple[str, ...] | None:
     obj
         Any object; it need not be an array.
     annotation
-        What to return if the object has none: labels, as a string of one-letter labels or a sequence, or an annotation that
+        What to return if the object has none: labels, as a text ("IJK", "lat lon") or a sequence, or an annotation that
         has labels. That is a `FieldSpec`, `dl.Field[...]`, `Annotated[..., FieldSpec(...)]`, `gtscript.Field[...]` of
         gt4py.cartesian, or an entry of a stencil's `field_info`.
 

@@ -132,17 +132,24 @@ def _is_of_gt4py(annotation: Any) -> bool:
     return kind.__module__.startswith("gt4py.") and all(hasattr(annotation, name) for name in ("axes", "data_dims"))
 
 
-def gt4py_spec(info: Any, dims: tuple[str, ...] | None = None, layout: tuple[int, ...] | None = None) -> FieldSpec:
-    """Return the specification of a field of a stencil; `dims` in place of the stencil's labels."""
-    access = int(getattr(info, "access", 3))
+def gt4py_spec(info: Any, layout: tuple[int, ...] | None = None, *, boundary: bool = True) -> FieldSpec:
+    """Return the specification of a field of a stencil, without `boundary` for a caller that checks origins itself."""
+    access, reads = int(getattr(info, "access", 3)), getattr(info, "boundary", None)
     return FieldSpec(
         info.dtype,
-        gt4py_dims(info) if dims is None else dims,
+        gt4py_dims(info),
         access=_ACCESS[access],
         layout=layout,
         shape=(*(None for _ in info.axes), *info.data_dims),
         optional=access == 0,
+        boundary=_boundary(info) if boundary and access and reads is not None else None,
     )
+
+
+def _boundary(info: Any) -> dict[str, tuple[int, int]] | None:
+    """Return how far a stencil reads outside of the domain, None if it does not; GT4Py's numbers may be negative."""
+    pairs = ((label, pair) for label, pair in zip("IJK", info.boundary, strict=True) if label in info.axes)
+    return {label: (max(lower, 0), max(upper, 0)) for label, (lower, upper) in pairs if max(lower, upper) > 0} or None
 
 
 def gt4py_dims(info: Any) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from dlfield import _native
 from dlfield._dask_array import Array, da, labelled, pairs
 from dlfield._dask_blocks import Allocation, part_of_halo
 from dlfield._dask_overlap import map_overlap
+from dlfield._labels import labels_of
 from dlfield._native import LayoutError, Tensor
 
 __all__ = ["Array", "empty", "from_tensor", "full", "map_overlap", "ones", "zeros"]
@@ -176,7 +177,9 @@ def _allocate(
             raise TypeError(f"{make.__name__}() got an unexpected keyword argument {name!r}: each block has its own")
     extents = tuple(index(extent) for extent in shape) if isinstance(shape, Sequence) else (index(shape),)
     halo = keywords.pop("halo", None)
-    if len(widths := pairs((0,) * len(extents) if halo is None else halo)) != len(extents):
+    given = keywords.get("dims")
+    dims = _native.empty((1,) * len(extents)).dims if given is None else labels_of(given)
+    if len(widths := pairs({} if halo is None else halo, dims)) != len(extents):
         raise LayoutError(f"halo: found {len(widths)} entries for {len(extents)} dimensions")
     # Wrong arguments fail here, on a field of no more memory than its halo has, and not on a worker.
     small = [min(extent, sum(pair)) for extent, pair in zip(extents, widths, strict=True)]

@@ -48,6 +48,7 @@ pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> 
 }
 
 /// Checks that a value that is assigned to a field by position has the same origin, if both state one; the halos may differ.
+#[cfg(feature = "python")]
 #[doc(hidden)]
 pub fn check_assigned_origin(field: &Tensor, value: &Tensor) -> Result<(), LayoutError> {
     if !states_domain(field) || !states_domain(value) {

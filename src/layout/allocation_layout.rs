@@ -183,7 +183,7 @@ impl Spec {
             (Some(bytes), _) => Ok(bytes),
             // At most 2**32 elements of 16 bytes: far from overflow.
             (None, Some(Alignment::Elements(elements))) => Ok(i64::from(elements) * itemsize),
-            (None, Some(Alignment::Base(bytes))) => Ok(i64::from(bytes)),
+            (None, Some(Alignment::Base(bytes) | Alignment::Rows(bytes))) => Ok(i64::from(bytes)),
             (None, None) => Ok(1),
         }
     }

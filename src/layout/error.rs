@@ -22,6 +22,26 @@ pub enum LayoutError {
         /// The extent.
         got: i64,
     },
+    /// A negative number of points that a kernel reads outside of its domain.
+    #[error("boundary: {got:?} at axis {axis}; allowed is 0 or more each")]
+    NegativeBoundary {
+        /// The dimension.
+        axis: usize,
+        /// The points below and above the domain.
+        got: (i64, i64),
+    },
+    /// An origin with fewer points below it than a kernel reads there.
+    #[error(
+        "origin: {got:?}; allowed is {least:?} or more, as the kernel reads points below its domain: pass a field with a halo, or \
+         state it: from_dlpack(array, origin={})",
+        tuple(least)
+    )]
+    Boundary {
+        /// The origin found.
+        got: Vec<i64>,
+        /// The smallest origin allowed in each dimension.
+        least: Vec<i64>,
+    },
     /// A field of 2**63 bytes or more.
     #[error(
         "shape: {shape:?} with {itemsize}-byte elements, layout and padding needs more bytes than 64-bit sizes can \
@@ -336,6 +356,15 @@ pub enum LayoutError {
         /// What was given.
         got: String,
     },
+}
+
+/// Integers as a tuple of Python.
+#[cold]
+fn tuple(numbers: &[i64]) -> String {
+    match numbers {
+        [number] => format!("({number},)"),
+        numbers => format!("({})", numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// The text of [`LayoutError::Halos`].

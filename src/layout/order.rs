@@ -225,12 +225,28 @@ impl Layout {
                 self.set(&ranks);
             }
             LayoutRule::Grid(ranks) => {
+                let horizontal = last_horizontal(ranks, dims);
                 *self = Layout::ranked(dims.len(), |axis| match dims.get(axis) {
                     Dim::Data(number) => (0, number),
+                    // The contiguous horizontal dimension, and the other one.
+                    Dim::Label(_) if horizontal == Some(axis) => (2, u32::from(ranks[0].max(ranks[1]))),
+                    Dim::Label(_) if horizontal.is_some() => (2, u32::from(ranks[0].min(ranks[1]))),
                     Dim::Label(_) => (1, 0),
                     Dim::I => (2, u32::from(ranks[0])),
                     Dim::J => (2, u32::from(ranks[1])),
                     Dim::K => (2, u32::from(ranks[2])),
+                });
+            }
+            LayoutRule::HorizontalFirst => {
+                // Of each kind, the first label of a user has the smallest stride.
+                let behind = |axis: usize| u32::try_from(dims.len() - axis).unwrap_or(0);
+                *self = Layout::ranked(dims.len(), |axis| match dims.get(axis) {
+                    Dim::Data(number) => (0, number),
+                    Dim::Label(label) if is_local(&label) => (1, behind(axis)),
+                    Dim::K => (2, 0),
+                    Dim::Label(_) => (3, behind(axis)),
+                    Dim::J => (3, u32::MAX - 1),
+                    Dim::I => (3, u32::MAX),
                 });
             }
         }
@@ -247,6 +263,23 @@ impl Layout {
     pub(super) fn axes_by_stride(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.0.len()).rev().filter_map(|rank| self.0.iter().position(|found| usize::from(*found) == rank))
     }
+}
+
+/// Returns the last axis with a user's label, if these labels stand for the horizontal: there is K, neither I nor J, and the rule
+/// has a horizontal dimension contiguous.
+#[cfg(feature = "fields")]
+fn last_horizontal(ranks: [u8; 3], dims: &Dims) -> Option<usize> {
+    let has = |label| dims.iter().any(|dim| dim == label);
+    let stands = ranks[2] < ranks[0].max(ranks[1]) && has(Dim::K) && !has(Dim::I) && !has(Dim::J);
+    (0..dims.len()).rev().find(|axis| stands && matches!(dims.get(*axis), Dim::Label(_)))
+}
+
+/// Returns whether a label is that of a local dimension, the neighbours of a point, as ICON names them: `C2E2CO`, `V2E`.
+#[cfg(feature = "fields")]
+fn is_local(label: &str) -> bool {
+    let parts = label.split('2');
+    label.contains('2')
+        && parts.into_iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase()))
 }
 
 /// Returns the ranks in C order.
@@ -272,6 +305,28 @@ mod tests {
             }
         }
         assert_eq!(by_rule([1, 1, 0], &["I", "J", "K"]), [1, 2, 0]);
+    }
+
+    #[test]
+    fn labels_of_users_stand_for_the_horizontal_beside_k() {
+        for (ranks, dims, expected) in [
+            ([2, 1, 0], &["Cell", "K"][..], &[1, 0][..]),
+            ([2, 1, 0], &["K", "Cell"], &[0, 1]),
+            ([2, 1, 0], &["lat", "lon", "K"], &[1, 2, 0]),
+            ([2, 1, 0], &["Cell", "K", "0"], &[2, 1, 0]),
+            ([1, 2, 0], &["Cell", "K"], &[1, 0]),
+            ([0, 2, 1], &["lat", "lon", "K"], &[0, 2, 1]),
+            // K is contiguous, or there are dimensions of the grid.
+            ([0, 1, 2], &["Cell", "K"], &[0, 1]),
+            ([2, 1, 0], &["x", "I", "K"], &[0, 2, 1]),
+        ] {
+            assert_eq!(by_rule(ranks, dims), expected, "{ranks:?} {dims:?}");
+        }
+        let next =
+            |dims: &[&str]| Layout::by_rule(LayoutRule::HorizontalFirst, &Dims::parse(dims).expect("valid")).to_vec();
+        assert_eq!(next(&["Cell", "C2E2CO", "K"]), [2, 0, 1]);
+        assert_eq!(next(&["I", "J", "K", "0"]), [3, 2, 1, 0]);
+        assert_eq!(next(&["K", "V2E", "Vertex", "E2C2V"]), [2, 1, 3, 0]);
     }
 
     #[test]

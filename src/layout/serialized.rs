@@ -86,6 +86,7 @@ struct PresetFields {
 enum AlignmentFields {
     Elements(u32),
     Base(u32),
+    Rows(u32),
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -95,6 +96,8 @@ enum RuleFields {
     F,
     #[serde(rename = "grid")]
     Grid([u8; 3]),
+    #[serde(rename = "horizontal first")]
+    HorizontalFirst,
 }
 
 impl PresetFields {
@@ -104,11 +107,13 @@ impl PresetFields {
             alignment: match rules.alignment {
                 Alignment::Elements(count) => AlignmentFields::Elements(count),
                 Alignment::Base(bytes) => AlignmentFields::Base(bytes),
+                Alignment::Rows(bytes) => AlignmentFields::Rows(bytes),
             },
             layout: match rules.layout {
                 LayoutRule::C => RuleFields::C,
                 LayoutRule::F => RuleFields::F,
                 LayoutRule::Grid(ranks) => RuleFields::Grid(ranks),
+                LayoutRule::HorizontalFirst => RuleFields::HorizontalFirst,
             },
         }
     }
@@ -117,11 +122,13 @@ impl PresetFields {
         let alignment = match self.alignment {
             AlignmentFields::Elements(count) => Alignment::Elements(count),
             AlignmentFields::Base(bytes) => Alignment::Base(bytes),
+            AlignmentFields::Rows(bytes) => Alignment::Rows(bytes),
         };
         let layout = match self.layout {
             RuleFields::C => LayoutRule::C,
             RuleFields::F => LayoutRule::F,
             RuleFields::Grid(ranks) => LayoutRule::Grid(ranks),
+            RuleFields::HorizontalFirst => LayoutRule::HorizontalFirst,
         };
         // Checks the rules.
         Ok(Preset::new("serialized", self.device, alignment, layout)?.rules())

@@ -39,6 +39,8 @@ pub struct BoundCall<'a> {
     fields: Vec<(Box<str>, Option<Descriptor>)>,
     /// The position of each field in the signature, by name.
     places: Arc<Places>,
+    /// How far outside of the domain the kernel reads each field.
+    boundaries: Arc<[Option<Box<Boundary>>]>,
     slow: Vec<Box<str>>,
     copies: Vec<Copied>,
     /// The memory that the descriptors describe.
@@ -137,8 +139,8 @@ impl<'a> BoundCall<'a> {
         }
         check_sizes(signature, |position| fields[position].1.as_ref())?;
         check_overlap(signature, |position| fields[position].1.as_ref())?;
-        let places = Arc::clone(&signature.places);
-        Ok(BoundCall { fields, places, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
+        let (places, boundaries) = (Arc::clone(&signature.places), Arc::clone(&signature.boundaries));
+        Ok(BoundCall { fields, places, boundaries, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
     }
 
     /// Returns a field, if it was given.
@@ -227,8 +229,9 @@ impl<'a> BoundCall<'a> {
         &self.slow
     }
 
-    /// Returns the labels and extents of the largest domain that all fields cover, from each origin to its upper halo: I, J and
-    /// K first, then users' labels in order of appearance. Data dimensions belong to no domain.
+    /// Returns the labels and extents of the largest domain that all fields cover, from each origin to its upper halo, or to the points
+    /// that the kernel reads above it ([`FieldSpec::boundary`]): I, J and K first, then users' labels in order of appearance. Data
+    /// dimensions belong to no domain.
     ///
     /// Source: `StencilObject._get_max_domain` of GT4Py 1.1.
     ///
@@ -245,7 +248,9 @@ impl<'a> BoundCall<'a> {
     /// # }
     /// ```
     pub fn domain(&self) -> (Vec<Dim>, Vec<i64>) {
-        common_domain(self.fields.iter().filter_map(|(_, field)| field.as_ref())).into_iter().unzip()
+        let fields = self.fields.iter().zip(&*self.boundaries);
+        let given = fields.filter_map(|((_, field), boundary)| Some((field.as_ref()?, boundary.as_deref())));
+        common_domain(given).into_iter().unzip()
     }
 }
 
@@ -265,19 +270,23 @@ fn positions<T>(signature: &Signature, given: &[(&str, T)]) -> Result<SmallVec<[
     Ok(positions)
 }
 
+/// How many points below and above the domain a kernel reads of a field, per dimension.
+pub(super) type Boundary = [(i64, i64)];
+
 /// Returns the largest domain that all fields cover, by label.
 #[doc(hidden)]
-pub fn common_domain<'a>(fields: impl Iterator<Item = &'a Descriptor>) -> Vec<(Dim, i64)> {
+pub fn common_domain<'a>(fields: impl Iterator<Item = (&'a Descriptor, Option<&'a Boundary>)>) -> Vec<(Dim, i64)> {
     let mut standard: [Option<i64>; 3] = [None; 3];
     // Labels of users in order of appearance, and the position of each there.
     let mut labels: Vec<(Dim, i64)> = Vec::new();
     let mut places: HashMap<Dim, usize> = HashMap::new();
-    for field in fields {
+    for (field, boundary) in fields {
         let Some(dims) = field.dims() else { continue };
         let none = || Extents::from_elem(0, field.ndim());
         let origin = field.origin().map_or_else(none, Extents::from_slice);
         for (axis, dim) in dims.iter().enumerate() {
-            let upper = field.halo().map_or(0, |halo| halo[axis].1);
+            let above = |widths: &Boundary| widths[axis].1;
+            let upper = field.halo().map_or(0, above).max(boundary.map_or(0, above));
             let points = (field.shape()[axis] - origin[axis]).saturating_sub(upper).max(0);
             let extent = match dim {
                 Dim::I => standard[0].get_or_insert(points),

@@ -33,6 +33,9 @@ impl FieldSpec {
         if let Some(wanted) = &self.shape {
             check_shape(wanted, field)?;
         }
+        if let Some(boundary) = &self.boundary {
+            check_boundary(boundary, field)?;
+        }
         if self.access.writes() {
             field.check_writable("access")?;
         }
@@ -115,6 +118,16 @@ fn set_default_origin(field: &mut Descriptor) -> Result<(), LayoutError> {
     }
     let lower = field.halo().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
     field.set_origin(lower.unwrap_or_else(|| vec![0; field.ndim()].into()))
+}
+
+/// Checks that a kernel which begins at the origin reads no point before the field.
+fn check_boundary(boundary: &[(i64, i64)], field: &Descriptor) -> Result<(), LayoutError> {
+    let origin = field.origin().unwrap_or_default();
+    if origin.iter().zip(boundary).all(|(origin, (lower, _))| origin >= lower) {
+        return Ok(());
+    }
+    let least = origin.iter().zip(boundary).map(|(origin, (lower, _))| *origin.max(lower)).collect();
+    Err(LayoutError::Boundary { got: origin.to_vec(), least })
 }
 
 fn check_shape(wanted: &[Size], field: &Descriptor) -> Result<(), LayoutError> {

@@ -60,6 +60,8 @@ pub struct Signature {
     device: Device,
     /// Whether a shape has a named size.
     places: Arc<Places>,
+    /// The boundary of each field.
+    boundaries: Arc<[Option<Box<bound::Boundary>>]>,
     /// The extents that have a size by name: position of the field, axis, and the position of the name among all names of sizes.
     named_extents: Vec<(usize, usize, usize)>,
     allow_overlap: bool,
@@ -99,7 +101,8 @@ impl Signature {
         }
         let named_extents = named_extents(&known);
         let places = Arc::new(places);
-        Ok(Signature { fields: known, device: Device::CPU, places, named_extents, allow_overlap: false })
+        let boundaries = known.iter().map(|(_, spec)| spec.boundary.clone()).collect();
+        Ok(Signature { fields: known, device: Device::CPU, places, boundaries, named_extents, allow_overlap: false })
     }
 
     /// Returns the position of a field by name. Tries `guess` first: callers tend to name fields in the signature's order.

@@ -46,6 +46,8 @@ pub struct FieldSpec {
     /// The alignment in effect.
     pub(super) alignment: WantedAlignment,
     pub(super) shape: Option<Box<[Size]>>,
+    /// How many points below and above the domain the kernel reads, per dimension.
+    pub(super) boundary: Option<Box<[(i64, i64)]>>,
     optional: bool,
     /// The metadata for a field without any, if `dims` says how many dimensions there are.
     pub(super) default_metadata: Arc<Metadata>,
@@ -78,6 +80,7 @@ impl FieldSpec {
             effective_layout: None,
             alignment: WantedAlignment::None,
             shape: None,
+            boundary: None,
             optional: false,
             default_metadata,
         }
@@ -174,6 +177,7 @@ impl FieldSpec {
             (Some(bytes), _) => WantedAlignment::OriginBytes(bytes),
             (None, Some(Alignment::Elements(elements))) => WantedAlignment::OriginElements(elements),
             (None, Some(Alignment::Base(bytes))) => WantedAlignment::BaseBytes(bytes),
+            (None, Some(Alignment::Rows(bytes))) => WantedAlignment::OriginBytes(i64::from(bytes)),
         };
         self
     }
@@ -192,6 +196,33 @@ impl FieldSpec {
     #[must_use]
     pub fn shape<S: Clone + Into<Size>>(mut self, shape: &[S]) -> FieldSpec {
         self.shape = Some(shape.iter().cloned().map(Into::into).collect());
+        self
+    }
+
+    /// Sets how many points `(lower, upper)` outside of the domain the kernel reads, in the order in which it indexes the field.
+    /// [`BoundCall::domain`](super::BoundCall::domain) leaves out the upper ones; a field whose origin is below the lower ones is
+    /// rejected.
+    ///
+    /// Source: `boundary` in `FieldInfo` of GT4Py.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2)).boundary(&[(1, 1), (0, 2)]);
+    /// assert_eq!(spec.declared_boundary(), Some(&[(1, 1), (0, 2)][..]));
+    /// let signature = Signature::new([("inp", spec)])?;
+    /// let inp = Tensor::zeros(&Spec::new(&[6, 6], DType::F64).origin(&[1, 0]))?;
+    /// assert_eq!(signature.bind(&[("inp", inp.descriptor())])?.domain().1, [4, 4]);
+    /// let inp = Tensor::zeros(&Spec::new(&[6, 6], DType::F64))?;
+    /// assert!(signature.bind(&[("inp", inp.descriptor())]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn boundary(mut self, boundary: &[(i64, i64)]) -> FieldSpec {
+        self.boundary = Some(boundary.into());
         self
     }
 
@@ -351,6 +382,17 @@ impl FieldSpec {
         self.shape.as_deref()
     }
 
+    /// Returns how many points outside of the domain the kernel reads, if that was set.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// assert_eq!(FieldSpec::new(DType::F32, None).declared_boundary(), None);
+    /// ```
+    pub fn declared_boundary(&self) -> Option<&[(i64, i64)]> {
+        self.boundary.as_deref()
+    }
+
     /// Returns whether the field may be absent.
     ///
     /// # Example
@@ -365,8 +407,8 @@ impl FieldSpec {
     /// Checks that the parts are consistent.
     ///
     /// # Errors
-    /// [`LayoutError`] for an alignment below 1, a layout or shape whose length differs from that of `dims`, or from each other
-    /// without dims, a negative extent.
+    /// [`LayoutError`] for an alignment below 1, a layout, shape or boundary whose length differs from that of `dims`, or from each
+    /// other without dims, a negative extent or boundary.
     ///
     /// # Example
     /// ```
@@ -381,6 +423,12 @@ impl FieldSpec {
         if let (Some(layout), Some(ndim)) = (&self.layout, self.ndim()) {
             check_len("layout", layout.len(), ndim)?;
         }
+        if let (Some(boundary), Some(ndim)) = (&self.boundary, self.ndim()) {
+            check_len("boundary", boundary.len(), ndim)?;
+            if let Some(axis) = boundary.iter().position(|(lower, upper)| *lower < 0 || *upper < 0) {
+                return Err(LayoutError::NegativeBoundary { axis, got: boundary[axis] });
+            }
+        }
         let Some(shape) = &self.shape else { return Ok(()) };
         if let Some(ndim) = self.ndim() {
             check_len("shape", shape.len(), ndim)?;
@@ -390,9 +438,10 @@ impl FieldSpec {
         negative.map_or(Ok(()), |(axis, got)| Err(LayoutError::NegativeExtent { axis, got }))
     }
 
-    /// Returns the number of dimensions, as far as dims, shape or layout say it.
+    /// Returns the number of dimensions, as far as dims, shape, layout or boundary say it.
     pub(super) fn ndim(&self) -> Option<usize> {
         let (dims, shape, layout) = (self.dims.as_ref(), self.shape.as_ref(), self.layout.as_ref());
-        dims.map(Dims::len).or_else(|| shape.map(|shape| shape.len())).or_else(|| layout.map(Layout::len))
+        let by_layout = || layout.map(Layout::len).or_else(|| self.boundary.as_ref().map(|boundary| boundary.len()));
+        dims.map(Dims::len).or_else(|| shape.map(|shape| shape.len())).or_else(by_layout)
     }
 }

@@ -34,6 +34,7 @@ impl FieldSpec {
         }
         let (layout, alignment_size) = self.explicit();
         parts.extend(layout.map(|layout| format!("layout={:?}", layout.to_vec())));
+        parts.extend(self.declared_boundary().map(|boundary| format!("boundary={boundary:?}")));
         parts.extend(alignment_size.map(|bytes| format!("alignment_size={bytes}")));
         parts.extend(self.declared_preset().map(|preset| format!("backend={}", preset.name())));
         if self.is_optional() {

@@ -7,7 +7,7 @@ use crate::runner::{check, check_memory};
 
 /// Name, device, alignment (in elements, or in bytes of the base), and the grid's dimensions from the largest stride to the
 /// smallest; `"C"` and `"F"` order by index.
-pub const PRESETS: [(&str, &str, Alignment, &str); 18] = [
+pub const PRESETS: [(&str, &str, Alignment, &str); 20] = [
     ("numpy", "cpu", Alignment::Elements(1), "IJK"),
     ("debug", "cpu", Alignment::Elements(1), "IJK"),
     ("C", "cpu", Alignment::Elements(1), "C"),
@@ -26,6 +26,8 @@ pub const PRESETS: [(&str, &str, Alignment, &str); 18] = [
     ("jax", "cpu", Alignment::Base(64), "IJK"),
     ("torch", "cpu", Alignment::Base(64), "IJK"),
     ("cupy", "cuda:0", Alignment::Base(64), "IJK"),
+    ("gt4py.next", "cpu", Alignment::Rows(64), "KJI"),
+    ("gt4py.next:gpu", "cuda:0", Alignment::Rows(128), "KJI"),
 ];
 
 /// Lists of labels in index order; the last ones have several letters each.
@@ -114,6 +116,7 @@ fn presets_align_what_they_say() {
                 Alignment::Elements(elements) => {
                     (i64::from(elements) * i64::try_from(dtype.itemsize()).unwrap(), Padding::Row, Some(vec![1, 0, 2]))
                 }
+                Alignment::Rows(bytes) => (i64::from(bytes), Padding::Row, Some(vec![1, 0, 2])),
                 other => panic!("{other:?}"),
             };
             assert_eq!((place.alignment_size, place.padding), (bytes, padding), "{name} {dtype}");

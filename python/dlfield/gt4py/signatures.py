@@ -46,7 +46,7 @@ class StencilSignature:
         in_place = options.on_mismatch == "raise"
         specs = {
             # If nothing is copied, `Call` warns of a slow layout, once.
-            name: gt4py_spec(field_info[name], self.dims[name], None if in_place else layout)
+            name: gt4py_spec(field_info[name], None if in_place else layout, boundary=False)
             for name, layout in layouts.items()
         }
         self.signature = _native.Signature(

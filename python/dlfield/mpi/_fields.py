@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dlfield._labels import by_label, labels_of
 from dlfield._native import DeviceError, DimsError, LayoutError, Tensor, from_dlpack
 from dlfield.mpi._geometry import Axis, FieldShape, Widths
 
@@ -49,25 +50,22 @@ def specification(
     """Check the arguments of `HaloExchange`, for a communicator of this shape with these periods."""
     if not isinstance(dims, Sequence):
         raise DimsError(f"dims: {dims!r}; allowed is one label for each dimension of the communicator")
-    labels: tuple[Any, ...] = tuple(dims)
+    labels = labels_of(dims)
     if len(labels) != len(processes):
         raise DimsError(
             f"dims: {labels} has {len(labels)} labels; the communicator has {len(processes)} dimensions, one for each"
         )
-    if len(set(labels)) != len(labels) or not all(isinstance(label, str) and label for label in labels):
-        raise DimsError(f"dims: {labels}; allowed are different labels, each a non-empty string")
     stated = getattr(spec, "dims", None)
     if stated is not None:
         if missing := [label for label in labels if label not in stated]:
             raise DimsError(f"spec: its dims {tuple(stated)} lack {missing}; the exchanged dims are {labels}")
         axes = [tuple(stated).index(label) for label in labels]
         extents = [int(spec.shape[axis]) for axis in axes]
-        found: Any = halo
-        if halo is None and hasattr(spec, "halo"):
-            found = [spec.halo[axis] for axis in axes]
+        own = [spec.halo[axis] for axis in axes] if hasattr(spec, "halo") else None
+        found = own if halo is None else by_label("halo", halo, labels, own or (0,) * len(labels))
     else:
         try:
-            extents, found = [operator.index(size) for size in spec], halo
+            extents, found = [operator.index(size) for size in spec], by_label("halo", halo, labels, (0,) * len(labels))
         except TypeError:
             raise TypeError(
                 f"spec: found {type(spec).__name__}; allowed is a field with dims, or its extents along {labels}"
@@ -112,7 +110,7 @@ def halo_widths(halo: Any, labels: Sequence[str]) -> Widths:
 
 def narrower(halo: Any, spec: Specification) -> Widths:
     """Return the halo of one call, which is at most that of the specification."""
-    widths = halo_widths(halo, spec.dims)
+    widths = halo_widths(by_label("halo", halo, spec.dims, (0,) * len(spec.dims)), spec.dims)
     for label, found, most in zip(spec.dims, widths, spec.widths, strict=True):
         if found[0] > most[0] or found[1] > most[1]:
             raise LayoutError(f"halo: {found} along {label}; the exchange was built for {most} at most")
@@ -163,7 +161,8 @@ def yes_or_no(value: Any, name: str) -> bool:
 
 
 def _periods(periodic: Any, labels: Sequence[str]) -> Sequence[bool]:
-    each = periodic if isinstance(periodic, Sequence) else [periodic] * len(labels)
+    found = by_label("periodic", periodic, labels, (False,) * len(labels))
+    each = found if isinstance(found, Sequence) else [found] * len(labels)
     if len(each) != len(labels) or not all(isinstance(wrapped, bool | np.bool_) for wrapped in each):
         raise LayoutError(f"periodic: {periodic!r}; allowed is a bool, or one for each of the dims {' '.join(labels)}")
     return [bool(wrapped) for wrapped in each]

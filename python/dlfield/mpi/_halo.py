@@ -31,13 +31,13 @@ class HaloExchange:
         The field of one process, with its halo: a field with dims and halo, such as those to exchange, or its extents
         along `dims`. The extents may differ between processes, the same along each row of the grid.
     dims
-        The exchanged dimensions, one label for each dimension of `comm`.
+        The exchanged dimensions, one label for each dimension of `comm`: "IJ", "lat lon", or a sequence.
     halo
-        Widths of the halo: one number, or for each of `dims` a number or (lower, upper). By default that of `spec`. One
-        of them is above 0.
+        Widths of the halo: one number, or for each of `dims` a number or (lower, upper), also as a mapping by label. By
+        default that of `spec`. One of them is above 0.
     periodic
-        Whether the first and the last process along a dimension are neighbours: one bool, or one for each of `dims`.
-        By default as in `comm`.
+        Whether the first and the last process along a dimension are neighbours: one bool, or one for each of `dims`, or
+        a mapping by label. By default as in `comm`.
     shared_memory
         Whether neighbours on the same machine pass the fields through memory that MPI lets them share, if it has enough
         of it. The message then says only that they are there.

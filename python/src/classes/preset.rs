@@ -34,8 +34,8 @@ impl PyPreset {
         PyDevice(self.0.device())
     }
 
-    /// Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets of array
-    /// frameworks, which align the start of the memory and keep rows compact, have 1.
+    /// Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets that align in bytes have
+    /// 1: those of array frameworks, which align the start of the memory and keep rows compact, and "gt4py.next".
     #[getter]
     fn alignment(&self) -> u32 {
         match self.0.alignment() {
@@ -45,7 +45,7 @@ impl PyPreset {
         }
     }
 
-    /// "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride).
+    /// "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride), or "HorizontalFirst" of "gt4py.next".
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self.0.layout() {

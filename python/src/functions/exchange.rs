@@ -4,6 +4,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyMapping;
 
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::parse_device;
@@ -132,11 +133,19 @@ fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6],
     let mut request = Request::new(access).sharing();
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
-    let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?.map(Extents::into_boxed_slice);
-    let mut given = Metadata::default();
-    (given.dims, given.origin) = (dims, origin);
+    let by_label = origin.filter(|origin| origin.cast::<PyMapping>().is_ok());
+    let mut given = import::with_given_origin(obj, origin)?;
+    given.dims = dims;
+    if let (Some(origin), None) = (origin, by_label) {
+        given.origin = Some(args::ints("origin", origin)?.into_boxed_slice());
+    }
     request.metadata = Some(&given);
     let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+    if let Some(origin) = by_label {
+        let others = || Extents::from_slice(&tensor.origin());
+        let origin = args::ints_by_label("origin", origin, &tensor.dims(), others)?;
+        tensor.relabel(Metadata::default().with_origin(origin.into_boxed_slice()))?;
+    }
     let found = tensor.descriptor().device();
     let elsewhere = request.device.filter(|wanted| *wanted != found);
     if found == Device::CPU && elsewhere.is_none() {

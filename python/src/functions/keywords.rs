@@ -6,12 +6,12 @@ use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
-use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
 use dlfield::native::interrupt;
 use dlfield::native::new_error;
 use dlfield::native::unexpected_keyword;
+use dlfield::native::{Extents, Halo};
 use dlfield::native::{args, check_len, stream};
 use dlfield::{Device, Dims, DimsError, Layout, LayoutError, Spec};
 
@@ -126,14 +126,23 @@ impl Keywords<'_, '_> {
             spec = spec.alignment_size(args::int("alignment_size", bytes)?);
         }
         if let Some(index) = self.aligned_index {
-            spec = spec.aligned_index(&extended(args::ints("aligned_index", index)?, data, ndim));
+            let others = || match spec.explicit_aligned_index() {
+                Some(index) => Extents::from_slice(index),
+                None => Extents::from_elem(0, ndim),
+            };
+            let index = args::ints_by_label("aligned_index", index, &dims_of(&spec), others)?;
+            spec = spec.aligned_index(&extended(index, data, ndim));
         }
         if let Some(padding) = self.padding {
             let word = args::string("padding", padding).map_err(|_| no_padding(padding))?;
             spec = spec.padding(word.to_cow()?.parse()?);
         }
         if let Some(halo) = self.halo {
-            let mut halo = args::halo(halo, Some(ndim - data))?;
+            let others = || match &spec.metadata().halo {
+                Some(halo) => Halo::from_slice(halo),
+                None => Halo::from_elem((0, 0), ndim),
+            };
+            let mut halo = args::halo_by_label("halo", halo, &dims_of(&spec), data, others)?;
             if let (1, [(lower, _), (upper, _)]) = (ndim, &halo[..]) {
                 return Err(no_pair(*lower, *upper));
             }
@@ -143,7 +152,12 @@ impl Keywords<'_, '_> {
             spec = spec.halo(&halo);
         }
         if let Some(origin) = self.origin {
-            spec = spec.origin(&extended(args::ints("origin", origin)?, data, ndim));
+            let others = || {
+                let known = spec.metadata().clone().with_default_origin().origin;
+                known.map_or_else(|| Extents::from_elem(0, ndim), |origin| Extents::from_slice(&origin))
+            };
+            let origin = args::ints_by_label("origin", origin, &dims_of(&spec), others)?;
+            spec = spec.origin(&extended(origin, data, ndim));
         }
         if let Some(device) = self.device {
             spec = spec.with_device(parse_device(device)?);
@@ -186,7 +200,7 @@ fn no_pair(lower: i64, upper: i64) -> PyErr {
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
     let message = DimsError::Length { got: labels.len(), ndim }.to_string();
     ErrorKind::Dims.error(match given.cast::<PyString>() {
-        Ok(text) => format!("{message}{}", args::longer_labels(&text.to_string_lossy())),
+        Ok(text) => format!("{message}{}", args::both_spellings(&text.to_string_lossy())),
         Err(_) => message,
     })
 }
@@ -254,6 +268,11 @@ pub(crate) fn sizes<'py>(
     let all: Vec<String> = all.ok()?.iter().map(i64::to_string).collect();
     // Which of its numbers `full` fills with is a guess.
     (function != "full").then(|| format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
+}
+
+/// The labels of a field to allocate.
+fn dims_of(spec: &Spec) -> Dims {
+    spec.metadata().dims.clone().unwrap_or_else(|| Dims::standard(spec.ndim()))
 }
 
 /// Appends zeros for the dimensions of the sub-array to a list that has none for them.

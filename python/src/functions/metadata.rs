@@ -21,7 +21,7 @@ use dlfield::native::{MetadataState, args};
 /// obj
 ///     Any object; it need not be an array.
 /// annotation
-///     What to return if the object has none: labels, as a string of one-letter labels or a sequence, or an annotation that
+///     What to return if the object has none: labels, as a text ("IJK", "lat lon") or a sequence, or an annotation that
 ///     has labels. That is a `FieldSpec`, `dl.Field[...]`, `Annotated[..., FieldSpec(...)]`, `gtscript.Field[...]` of
 ///     gt4py.cartesian, or an entry of a stencil's `field_info`.
 ///

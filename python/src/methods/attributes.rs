@@ -11,7 +11,7 @@ use crate::classes::device::PyDevice;
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
-use dlfield::native::{args, dtype, getattr, new_error};
+use dlfield::native::{Halo, args, dtype, getattr, new_error};
 
 #[pymethods]
 impl PyTensor {
@@ -92,7 +92,8 @@ impl PyTensor {
 
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
-        let widths = args::halo(halo, Some(self.descriptor().ndim()))?;
+        let none = || Halo::from_elem((0, 0), self.descriptor().ndim());
+        let widths = args::halo_by_label("halo", halo, &self.0.dims(), 0, none)?;
         Ok(self.0.set_halo(&widths)?)
     }
 

@@ -87,7 +87,8 @@ impl PyTensor {
         self.dims(py)
     }
 
-    /// Index of the first compute point in GT4Py's order: I, J, K, data dimensions. `origin` is in index order.
+    /// Index of the first compute point in GT4Py's order: I, J, K, data dimensions. `origin` is in index order. GT4Py begins there and
+    /// ends with the field: it has no word for an upper halo.
     #[getter]
     fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         if self.descriptor().origin().is_none() && self.descriptor().halo().is_none() {

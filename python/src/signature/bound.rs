@@ -209,7 +209,9 @@ impl PyBound {
     /// out.
     #[getter]
     fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let domain = common_domain(self.given().map(|(_, field)| field.original()));
+        let signature = self.signature()?;
+        let boundary = |place| signature.spec(place).1.declared_boundary();
+        let domain = common_domain(self.given().map(|(place, field)| (field.original(), boundary(place))));
         PyTuple::new(py, domain.into_iter().map(|(_, extent)| extent).collect::<Vec<_>>())
     }
 

@@ -20,6 +20,7 @@ impl PyFieldSpec {
         keywords.set_item("layout", layout.map(|layout| attribute_values::layout(py, layout)).transpose()?)?;
         keywords.set_item("alignment_size", alignment_size)?;
         keywords.set_item("shape", self.shape(py)?)?;
+        keywords.set_item("boundary", self.boundary(py)?)?;
         keywords.set_item("optional", self.0.is_optional())?;
         keywords.set_item("backend", self.backend())?;
         Ok(((self.dtype_names(), self.dims(py)?).into_pyobject(py)?, keywords))

@@ -9,11 +9,12 @@ use crate::classes::attribute_values;
 use crate::classes::preset::{parse_preset, warn_of_labels};
 use crate::signature::dtypes;
 use dlfield::native::new_error;
-use dlfield::native::{args, dtype};
-use dlfield::{Access, DType, FieldSpec, Layout, LayoutError, Preset, Size};
+use dlfield::native::{Halo, args, dtype};
+use dlfield::{Access, DType, Dims, FieldSpec, Layout, LayoutError, Preset, Size};
 
 /// The parameters of `FieldSpec`.
-const NAMES: [&str; 8] = ["dtype", "dims", "access", "layout", "alignment_size", "shape", "optional", "backend"];
+const NAMES: [&str; 9] =
+    ["dtype", "dims", "access", "layout", "alignment_size", "shape", "optional", "backend", "boundary"];
 
 /// Keywords of allocation, and what to write here.
 const HINTS: [(&str, &str); 3] = [
@@ -42,7 +43,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 ///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
 ///     "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
 /// dims
-///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
+///     Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
 ///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
 ///     indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
 /// access
@@ -62,12 +63,16 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 ///     A preset, whose layout and alignment apply unless `layout` or `alignment_size` says otherwise; the device is that of the
 ///     `Signature`. Alignments in elements are converted to bytes; the presets "jax", "torch" and "cupy" align the element at
 ///     index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
+/// boundary
+///     How many points outside of the domain the kernel reads (GT4Py's word): for each dimension a number for both sides or
+///     `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `Bound.domain` leaves out the upper points, and
+///     a field whose origin, or lower halo, is smaller than the lower ones is a LayoutError.
 ///
 /// Raises
 /// ------
 /// DTypeError, DimsError, LayoutError
-///     An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1; an unknown
-///     preset.
+///     An unknown element type; invalid labels; a layout, shape or boundary that does not fit `dims`; an alignment below 1; an
+///     unknown preset.
 /// ValueError
 ///     Another value of `access`.
 ///
@@ -83,6 +88,9 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 /// ('I', 'J', 'K')
 /// >>> dl.FieldSpec("float32", "IJK", backend="gtmc").alignment_size
 /// 32
+/// >>> signature = dl.Signature(inp=dl.FieldSpec("float64", "IJ", boundary={"I": 1}))
+/// >>> signature.bind(inp=dl.zeros((6, 6), origin=(1, 0))).domain
+/// (4, 6)
 #[pyclass(name = "FieldSpec", module = "dlfield", frozen, weakref)]
 pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 
@@ -90,8 +98,8 @@ pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 impl PyFieldSpec {
     #[new]
     #[pyo3(
-        signature = (dtype, dims=None, *surplus, access=None, layout=None, alignment_size=None, shape=None, optional=None, backend=None, **others),
-        text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False, backend=None)"
+        signature = (dtype, dims=None, *surplus, access=None, layout=None, alignment_size=None, shape=None, optional=None, backend=None, boundary=None, **others),
+        text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False, backend=None, boundary=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "the parameters of the class")]
     fn new(
@@ -104,6 +112,7 @@ impl PyFieldSpec {
         shape: Option<&Bound<'_, PyAny>>,
         optional: Option<&Bound<'_, PyAny>>,
         backend: Option<&Bound<'_, PyAny>>,
+        boundary: Option<&Bound<'_, PyAny>>,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyFieldSpec> {
         if let Some(first) = surplus.iter().next() {
@@ -112,7 +121,7 @@ impl PyFieldSpec {
         args::no_keywords("FieldSpec", others, &HINTS, &NAMES)?;
         let dtypes = dtypes::parse(dtype)?;
         let dims = dims.map(args::dims).transpose()?;
-        let ndim = dims.as_ref().map(dlfield::Dims::len);
+        let ndim = dims.as_ref().map(Dims::len);
         let access = access.map_or(Ok(0), |given| args::choice("access", given, &["r", "w", "rw"]))?;
         let access = [Access::Read, Access::Write, Access::ReadWrite][access];
         let mut spec = FieldSpec::new(DType::F64, dims).dtypes(&dtypes).access(access);
@@ -125,6 +134,10 @@ impl PyFieldSpec {
         }
         if let Some(shape) = shape {
             spec = spec.shape(&sizes(shape)?);
+        }
+        if let Some(boundary) = boundary {
+            let boundary = widths(boundary, spec.dims())?;
+            spec = spec.boundary(&boundary);
         }
         spec = spec.optional(optional.map_or(Ok(false), |flag| args::flag("optional", flag))?);
         spec.check()?;
@@ -193,6 +206,12 @@ impl PyFieldSpec {
         PyTuple::new(py, shape.iter().map(entry).collect::<PyResult<Vec<_>>>()?).map(Some)
     }
 
+    /// How many points `(lower, upper)` outside of the domain the kernel reads, in the order of `dims`; None if that was not given.
+    #[getter]
+    pub(crate) fn boundary<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.0.declared_boundary().map(|boundary| PyTuple::new(py, boundary.iter().copied())).transpose()
+    }
+
     /// Whether the field may be left out.
     #[getter]
     fn optional(&self) -> bool {
@@ -252,6 +271,9 @@ impl PyFieldSpec {
         if let Some(shape) = self.shape(py)? {
             text += &format!(", shape={}", shape.repr()?);
         }
+        if let Some(boundary) = self.boundary(py)? {
+            text += &format!(", boundary={}", boundary.repr()?);
+        }
         if self.0.is_optional() {
             text += ", optional=True";
         }
@@ -259,6 +281,14 @@ impl PyFieldSpec {
             text += &format!(", backend={}", PyString::new(py, name).repr()?);
         }
         Ok(text + ")")
+    }
+}
+
+/// Converts a boundary. By label, it is 0 in the dimensions that are left out.
+fn widths(boundary: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Halo> {
+    match dims {
+        Some(dims) => args::halo_by_label("boundary", boundary, dims, 0, || Halo::from_elem((0, 0), dims.len())),
+        None => args::halo("boundary", boundary, None),
     }
 }
 

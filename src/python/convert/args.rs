@@ -1,9 +1,11 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
+use std::ops::IndexMut;
+
 use numpy::npyffi::NpyTypes;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PyMapping, PySet, PyString, PyTuple};
 
 use crate::device::Device;
 use crate::dims::Dims;
@@ -136,46 +138,97 @@ fn is_no_sequence(value: &Bound<'_, PyAny>) -> bool {
         || value.is_instance_of::<PyFrozenSet>()
 }
 
-/// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
-pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
-    let wrong = |what: &Bound<'_, PyAny>| {
+/// Converts widths, as of a halo: per dimension one for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
+pub fn halo(argument: &'static str, value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
+    if is_no_sequence(value) {
+        return Err(one_for_all(argument, value, ndim));
+    }
+    let width = |item: &Bound<'_, PyAny>| width(argument, item);
+    Ok(Halo::from_vec(entries(argument, value, |value| one_for_all(argument, value, ndim), width)?))
+}
+
+/// Converts one width for both sides, or a pair `(lower, upper)`.
+fn width(argument: &'static str, item: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
+    let wrong = || {
         new_error::<PyTypeError>(format!(
-            "halo: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
-            shown(what)
+            "{argument}: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
+            shown(item)
         ))
     };
-    let width = |item: &Bound<'_, PyAny>| {
-        let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(item) } else { error };
-        // Asking an integer for its iterator makes an error, which takes longer than all else.
-        if item.is_exact_instance_of::<PyInt>() || iterator(item)?.is_none() {
-            let both = int("halo", item).map_err(named)?;
-            return Ok((both, both));
-        }
-        match ints("halo", item).map_err(named)?.as_slice() {
-            [lower, upper] => Ok((*lower, *upper)),
-            _ => Err(wrong(item)),
-        }
-    };
-    if is_no_sequence(value) {
-        return Err(one_for_all(value, ndim));
+    let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong() } else { error };
+    // Asking an integer for its iterator makes an error, which takes longer than all else.
+    if item.is_exact_instance_of::<PyInt>() || iterator(item)?.is_none() {
+        let both = int(argument, item).map_err(named)?;
+        return Ok((both, both));
     }
-    Ok(Halo::from_vec(entries("halo", value, |value| one_for_all(value, ndim), width)?))
+    match ints(argument, item).map_err(named)?.as_slice() {
+        [lower, upper] => Ok((*lower, *upper)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Converts widths as [`halo`] does, or a mapping of labels to them; dimensions that it leaves out have those of `others`. A
+/// sequence may lack the last `data` entries, those of a sub-array type.
+pub fn halo_by_label(
+    argument: &'static str,
+    value: &Bound<'_, PyAny>,
+    dims: &Dims,
+    data: usize,
+    others: impl FnOnce() -> Halo,
+) -> PyResult<Halo> {
+    match value.cast::<PyMapping>() {
+        Ok(mapping) => by_label(argument, mapping, dims, others(), width),
+        Err(_) => halo(argument, value, Some(dims.len() - data)),
+    }
+}
+
+/// Converts integers as [`ints`] does, or a mapping of labels to them; dimensions that it leaves out have those of `others`.
+pub fn ints_by_label(
+    argument: &'static str,
+    value: &Bound<'_, PyAny>,
+    dims: &Dims,
+    others: impl FnOnce() -> Extents,
+) -> PyResult<Extents> {
+    match value.cast::<PyMapping>() {
+        Ok(mapping) => by_label(argument, mapping, dims, others(), int),
+        Err(_) => ints(argument, value),
+    }
+}
+
+/// Replaces the entries of the dimensions that a mapping names by label.
+fn by_label<'py, T: Copy, C: IndexMut<usize, Output = T>>(
+    argument: &'static str,
+    mapping: &Bound<'py, PyMapping>,
+    dims: &Dims,
+    mut all: C,
+    read: impl Fn(&'static str, &Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<C> {
+    for item in mapping.items()?.try_iter()? {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
+        let text = label(&key)?.ok_or_else(|| not_a_label(argument, &key))?;
+        let axis = dims.position(&text).ok_or_else(|| {
+            ErrorKind::Dims
+                .error(format!("{argument}: {text:?} is not a dimension; allowed are those of dims ({dims})"))
+        })?;
+        all[axis] = read(argument, &value)?;
+    }
+    Ok(all)
 }
 
 /// The error for a halo that is not a sequence.
 #[cold]
-fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
+fn one_for_all(argument: &str, value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
     let allowed = "allowed is one entry for each dimension, a width or a pair (lower, upper)";
     let fix = match (value.extract::<i64>(), ndim) {
         // A comma makes a tuple of one entry.
-        (Ok(width), Some(1)) => format!(": halo=({width},)"),
-        (Ok(width), Some(ndim)) => format!(": halo=({})", vec![width.to_string(); ndim].join(", ")),
+        (Ok(width), Some(1)) => format!(": {argument}=({width},)"),
+        (Ok(width), Some(ndim)) => format!(": {argument}=({})", vec![width.to_string(); ndim].join(", ")),
         _ => String::new(),
     };
-    new_error::<PyTypeError>(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
+    new_error::<PyTypeError>(format!("{argument}: {} is not a sequence; {allowed}{fix}", shown(value)))
 }
 
-/// Converts labels: a string of one-letter labels, or a sequence of labels.
+/// Converts labels: a text, as [`labels_of_text`], or a sequence of labels.
 pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = |what: &Bound<'_, PyAny>| {
         ErrorKind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
@@ -185,45 +238,48 @@ pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
             .error(format!("dims: {} is unordered; allowed is a string or a sequence of labels", shown(value))));
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return letters(text);
+        return labels_of_text(text);
     }
     let label = |item: &Bound<'_, PyAny>| label(item)?.ok_or_else(|| not_a_label("dims", item));
     Ok(Dims::parse(entries("dims", value, wrong, label)?)?)
 }
 
-/// Converts the letters of a string to labels.
-fn letters(text: &Bound<'_, PyString>) -> PyResult<Dims> {
-    let letters = text.to_cow()?;
-    let wrong = |what: String| ErrorKind::Dims.error(format!("{what}{}", longer_labels(&letters)));
-    if letters.chars().nth(MAX_NDIM).is_some() {
-        return Err(wrong(format!("dims: more than {MAX_NDIM} letters")));
+/// Converts a text: labels of one capital letter or digit each, or separated by blanks, or else one label.
+fn labels_of_text(text: &Bound<'_, PyString>) -> PyResult<Dims> {
+    let all = text.to_cow()?;
+    let wrong = |what: String| ErrorKind::Dims.error(format!("{what}{}", both_spellings(&all)));
+    if all.contains(',') {
+        return Err(wrong(format!("dims: {} has a comma", shown(text.as_any()))));
     }
-    if letters.contains(is_separator) {
-        return Err(wrong(format!("dims: {} has a comma or a space", shown(text.as_any()))));
+    let are_letters = all.chars().all(|letter| letter.is_uppercase() || letter.is_ascii_digit());
+    let labels: Vec<String> = if are_letters {
+        all.chars().map(String::from).collect()
+    } else {
+        all.split_whitespace().map(String::from).collect()
+    };
+    if labels.len() > MAX_NDIM {
+        return Err(wrong(format!("dims: more than {MAX_NDIM} labels")));
     }
-    Dims::parse(letters.chars().map(String::from)).map_err(|error| wrong(error.to_string()))
+    Dims::parse(labels).map_err(|error| wrong(error.to_string()))
 }
 
-/// Whether a character separates labels instead of being one.
-fn is_separator(letter: char) -> bool {
-    letter == ',' || letter.is_whitespace()
-}
-
-/// The hint for labels of more than one letter.
+/// How several labels are written, for a text that was meant so: `xy` is one label, and so is each part between commas.
 #[cold]
-pub fn longer_labels(text: &str) -> String {
-    // Capital letters are meant as labels of one letter: dims="IJK" has one too many or too few.
-    if !text.contains(|letter: char| is_separator(letter) || letter.is_lowercase()) {
+pub fn both_spellings(text: &str) -> String {
+    let labels: Vec<String> = if text.contains(',') {
+        text.split(|letter: char| letter == ',' || letter.is_whitespace()).map(str::to_owned).collect()
+    } else if text.contains(char::is_whitespace) || !text.contains(char::is_lowercase) {
+        return String::new();
+    } else {
+        text.chars().map(String::from).collect()
+    };
+    let labels: Vec<&String> = labels.iter().filter(|label| !label.is_empty()).collect();
+    if labels.len() < 2 || labels.len() > MAX_NDIM {
         return String::new();
     }
-    let labels: Vec<String> = text.split(is_separator).filter(|label| !label.is_empty()).map(shown_label).collect();
-    let fix = match &labels[..] {
-        [] => return String::new(),
-        [one] => format!("({one},)"),
-        several if several.len() <= MAX_NDIM => format!("({})", several.join(", ")),
-        _ => return String::new(),
-    };
-    format!("; each letter of a string is a label: longer ones are a sequence, dims={fix}")
+    let quoted: Vec<String> = labels.iter().map(|label| shown_label(label)).collect();
+    let joined = shown_label(&labels.iter().map(|label| label.as_str()).collect::<Vec<_>>().join(" "));
+    format!("; several labels are a sequence or separated by blanks: dims=({}) or dims={joined}", quoted.join(", "))
 }
 
 /// A label as Python would write it, cut off after 24 characters.

@@ -107,8 +107,10 @@ fn find_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
-        answer
-            .add(source.name, Some(args::halo(&halo, None).map_err(|error| with_source(halo.py(), &name, error))?))?;
+        answer.add(
+            source.name,
+            Some(args::halo("halo", &halo, None).map_err(|error| with_source(halo.py(), &name, error))?),
+        )?;
     }
     Ok(answer.given())
 }

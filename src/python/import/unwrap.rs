@@ -6,6 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::dims::Dims;
 use crate::layout::{Extents, Metadata};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
@@ -145,5 +146,9 @@ pub fn with_given_origin(object: &Bound<'_, PyAny>, origin: Option<&Bound<'_, Py
     if !is_field(object)? {
         return Ok(Metadata::default());
     }
-    Ok(Metadata::default().with_origin(args::ints("origin", origin)?.into_boxed_slice()))
+    let ranges = ranges(object)?;
+    let dims = Dims::parse(ranges.iter().map(|range| &range.dim))?;
+    // A label that is left out keeps the field's own origin, as far as it has one.
+    let own = || ranges.iter().map(|range| range.points.map_or(0, |(start, _)| -start)).collect();
+    Ok(Metadata::default().with_origin(args::ints_by_label("origin", origin, &dims, own)?.into_boxed_slice()))
 }

@@ -41,7 +41,7 @@ def test_layout_table_is_whole() -> None:
 
 @pytest.mark.parametrize("name", CPU_PRESETS)
 def test_data_dimensions_sort_by_number_and_user_labels_follow(name: str) -> None:
-    field = dl.empty((2, 3, 4, 5, 6), backend=name, dims=("x", "10", "K", "2", "a"))
+    field = dl.empty((2, 3, 4, 5, 6), backend=name, dims=("x", "10", "J", "2", "a"))
     by_meaning = {"C": (0, 1, 2, 3, 4), "F": (4, 3, 2, 1, 0)}.get(name, (2, 1, 4, 0, 3))
     assert field.layout == by_meaning
 
@@ -214,3 +214,87 @@ def test_large_blocks_are_used_again_also_for_zeros() -> None:
     zeros = dl.zeros(shape)
     assert zeros.ptr // (2 << 20) == block
     assert not np.asarray(zeros).any()
+
+
+@pytest.mark.parametrize(
+    ("dims", "found"),
+    [("IJ", "I J"), ("K0", "K 0"), ("I J", "I J"), ("lat lon", "lat lon"), (" x  y ", "x y"), (("lat", "J"), "lat J")],
+)
+def test_labels_as_text(dims: Any, found: str) -> None:
+    """No letter of a word becomes a label."""
+    labels = tuple(found.split())
+    shape = (2, 3)
+    assert dl.zeros(shape, dims=dims).dims == dl.from_dlpack(np.ones(shape), dims=dims).dims == labels
+    assert dl.FieldSpec("f8", dims).dims == dl.describe(np.ones(shape), dims=dims).dims == labels
+    assert dl.zeros(3, dims="lat").dims == dl.get_dims(None, "lat") == ("lat",)
+
+
+@pytest.mark.parametrize("dims", ["xy", "lat,lon", "I, J", "ij"])
+def test_texts_that_are_no_labels_show_both_spellings(dims: str) -> None:
+    with pytest.raises(dl.DimsError, match=r"dims=\((\"\w+\", )+\"\w+\"\) or dims=\"\w+ \w+\"$"):
+        dl.zeros((2, 3), dims=dims)
+
+
+BY_LABEL = {"lat": 1, "lev": (0, 2)}
+
+
+@pytest.mark.parametrize("like", [lambda shape, **keywords: dl.zeros_like(np.ones(shape), **keywords), dl.zeros])
+def test_arguments_by_label(like: Any) -> None:
+    """By position a halo of (1, 1, 0) lies on lev and lat."""
+    found = like((5, 6, 7), dims="lev lat lon", halo=BY_LABEL, origin={"lon": 3}, aligned_index={"lat": 2})
+    assert (found.halo, found.origin, found.aligned_index) == (((0, 2), (1, 1), (0, 0)), (0, 1, 3), (0, 2, 0))
+    again = dl.zeros_like(found, halo={"lon": 1})
+    assert again.halo == ((0, 2), (1, 1), (1, 1)), "labels that are left out keep what they have"
+    again.halo = {"lev": 2}
+    assert again.halo == ((2, 2), (0, 0), (0, 0))
+    assert dl.from_dlpack(found, origin={"lev": 4}).origin == (4, 1, 3)
+    assert dl.from_array(found, origin={"lev": 4}).origin == (4, 1, 3)
+
+
+@pytest.mark.parametrize("argument", ["halo", "origin", "aligned_index"])
+@pytest.mark.parametrize(
+    ("value", "error"), [({"x": 1}, dl.DimsError), ({"I": "x"}, TypeError), ({1.5: 1}, dl.DimsError), ("IJ", TypeError)]
+)
+def test_wrong_arguments_by_label_are_named(argument: str, value: Any, error: Any) -> None:
+    with pytest.raises(error, match=f"^{argument}: "):
+        dl.zeros((4, 4), **{argument: value})
+
+
+@pytest.mark.parametrize(
+    ("backend", "dims", "layout"),
+    [
+        ("gt:cpu_ifirst", "Cell K", (1, 0)),
+        ("gt:cpu_ifirst", "K Cell", (0, 1)),
+        ("dace:cpu", "Cell K", (1, 0)),
+        ("dace:cpu_KJI", "lat lon K", (1, 2, 0)),
+        ("gt:gpu", "Edge K 0", (2, 1, 0)),
+        ("gtmc", "lat lon K", (0, 2, 1)),
+        ("gt:cpu_kfirst", "Cell K", (0, 1)),
+        ("gt:cpu_ifirst", "member I K", (0, 2, 1)),
+        ("gt4py.next", "Cell K", (1, 0)),
+        ("gt4py.next", "Cell C2E2CO K", (2, 0, 1)),
+        ("gt4py.next:gpu", "Vertex V2E K", (2, 0, 1)),
+        ("gt4py.next", "IJK0", (3, 2, 1, 0)),
+    ],
+)
+def test_labels_of_unstructured_grids(backend: str, dims: str, layout: tuple[int, ...], recwarn: Any) -> None:
+    shape = (18, 10, 5, 3)[: len(layout)]
+    assert dl.zeros(shape, backend=backend, dims=dims, device="cpu").layout == layout
+    assert dl.FieldSpec("f8", dims, backend=backend).layout == layout
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims", "strides"),
+    [((18, 10), "Cell K", (8, 192)), ((18, 5, 10), "Cell C2E2CO K", (8, 1920, 192)), ((5, 6, 3), "IJK", (8, 64, 384))],
+)
+def test_the_preset_gt4py_next_is_its_own_allocators(shape: Any, dims: str, strides: tuple[int, ...]) -> None:
+    field = dl.zeros(shape, backend="gt4py.next", dims=dims, halo=(0,) * len(shape))
+    assert (field.strides, field.ptr % 64) == (strides, 0)
+    gtx = pytest.importorskip("gt4py.next")
+    kinds = {"K": gtx.DimensionKind.VERTICAL, "C2E2CO": gtx.DimensionKind.LOCAL}
+    domain = {
+        gtx.Dimension(label, kind=kinds.get(label, gtx.DimensionKind.HORIZONTAL)): extent
+        for label, extent in zip(field.dims, shape, strict=True)
+    }
+    assert gtx.zeros(domain, dtype=np.float64).ndarray.strides == strides

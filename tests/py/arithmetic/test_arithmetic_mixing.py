@@ -102,7 +102,7 @@ def test_arrays_with_unclear_dims_are_refused(shape: tuple[int, ...], dims: str)
     with pytest.raises(dl.DimsError, match=rf"label it: dl\.from_dlpack\(array, dims={re.escape(dims)}\)$"):
         numbered((2, 3), dims="IJ") + np.ones(shape)
     with pytest.raises(dl.DimsError, match="from_dlpack"):
-        numbered((2, 3), dims="xy") + np.ones((2, 3, 1))
+        numbered((2, 3), dims="x y") + np.ones((2, 3, 1))
 
 
 def test_inputs_of_the_same_shape_with_different_dims_are_ambiguous() -> None:

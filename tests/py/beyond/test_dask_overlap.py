@@ -158,7 +158,7 @@ def test_pieces_have_the_points_of_the_halo_only() -> None:
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"periodic": True}, TypeError, "periodic: found True"),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"depth": 1}, TypeError, "'depth'; write halo="),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"boundary": "none"}, TypeError, "'boundary'; write periodic="),
-        ((dd.zeros((4, 4), 2, dims=("lat", "K"), halo=(1, 0)),), {"periodic": "lat"}, dl.DimsError, r"write .*'lat',"),
+        ((dd.zeros((4, 4), 2, dims=("lat", "K"), halo=(1, 0)),), {"periodic": "lon"}, dl.DimsError, "'lon'; .*lat, K"),
         ((dd.zeros((4, 4), (1, 4), halo=(1, 0)),), {}, dl.LayoutError, r"axis 0, where .*\[0, 1, 1, 0\].*at least 1"),
         ((dd.zeros((4, 4), 4, halo=(0, 2)),), {"periodic": "J"}, dl.LayoutError, "axis 1"),
     ],

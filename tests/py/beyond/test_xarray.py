@@ -91,7 +91,7 @@ def test_no_dimensions_and_no_elements() -> None:
     outer = to_xarray(scalar)
     outer[...] = 3.5
     assert (outer.dims, float(scalar.to_numpy()), from_xarray(outer).ptr) == ((), 3.5, scalar.ptr)
-    empty = from_xarray(to_xarray(dl.zeros((0, 3), dims="xy")))
+    empty = from_xarray(to_xarray(dl.zeros((0, 3), dims="x y")))
     assert (empty.shape, empty.dims) == ((0, 3), ("x", "y"))
 
 

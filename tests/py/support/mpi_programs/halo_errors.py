@@ -67,6 +67,8 @@ BUILT: dict[str, tuple[Callable[[], Any], Says]] = {
     ),
     "periodic that is labels": (lambda: built(periodic="IJ"), {0: "LayoutError: periodic: 'IJ'"}),
     "an array without labels": (lambda: built(np.zeros((8, 8)), halo=2), {0: "TypeError: spec: found ndarray"}),
+    "a halo by a label of no dimension": (lambda: built(halo={"K": 1}), {0: "DimsError: halo: 'K' is not a dimension"}),
+    "a text that is one label": (lambda: built(dims="lat"), {0: "DimsError: dims: ('lat',) has 1 labels"}),
     "a shape without a halo": (lambda: built((8, 8)), {0: "LayoutError: halo: missing"}),
     "a field without a halo": (lambda: built(Labelled()), {0: "LayoutError: halo: missing", 1: "Labelled"}),
     "a field whose halo is 0": (lambda: built(field(halo=None)), {0: "LayoutError: spec: it has no halo along I, J"}),
