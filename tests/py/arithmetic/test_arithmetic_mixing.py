@@ -71,7 +71,7 @@ def test_a_field_without_dimensions_is_a_number(shape: tuple[int, ...]) -> None:
         (np.add(array, array[-1]) - number, array + array[-1] - 3),
     ):
         assert np.asarray(found).tolist() == expected.tolist()
-    labelled = array - number
+    labelled: Any = array - number
     assert (labelled.dims, "dims" in repr(dl.describe(labelled))) == (dl.zeros(shape).dims, False), "states no labels"
     array /= number
     assert array.tolist() == (np.arange(float(np.prod(shape))).reshape(shape) / 3).tolist()
@@ -90,7 +90,7 @@ def test_kept_dimensions_are_those_of_the_array(dims: Any, axis: Any) -> None:
     field = numbered((3,) * len(dims), dims=dims)
     array = field.to_numpy()
     axes = tuple(dims.index(one) if isinstance(one, str) else one for one in (axis if type(axis) is tuple else (axis,)))
-    found = array - field.mean(axis, keepdims=True)
+    found: Any = array - field.mean(axis, keepdims=True)
     assert (found.dims, found.tolist()) == (field.dims, (array - array.mean(axes, keepdims=True)).tolist())
 
 
@@ -257,7 +257,7 @@ def test_arrays_that_decline_are_not_unequal() -> None:
         def __eq__(self, other: object) -> Any:
             return "mine"
 
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None
 
     assert (field == Decided()) == "mine"
 
