@@ -165,7 +165,7 @@ def _mark(written: Sequence[Sides], device: str | None) -> None:
 
 
 def _outcome(kind: Any, result: Any, device: _native.Device) -> Any:
-    """Return a pair with the result on one side, and an out-of-date buffer on the other; an array without labels as it is."""
+    """Return a pair with the result on one side, the other buffer out of date; an array without labels as it is."""
     if not isinstance(result, Tensor):
         return result
     if result.device.type in ("cuda", "cuda_managed"):
