@@ -42,8 +42,8 @@ impl LabelledShape {
             spec = spec.padding(padding).with_device(first.descriptor().device());
         }
         let any_input = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));
-        let states_dims = |input: &Tensor| input.descriptor().dims().is_some_and(|dims| !dims.is_empty());
-        if any_input(states_dims) || *self.dims() != Dims::standard(self.shape().len()) {
+        if any_input(|input| input.descriptor().dims().is_some()) || *self.dims() != Dims::standard(self.shape().len())
+        {
             spec = spec.dims(self.dims().clone());
         }
         let mut alignment = 1;

@@ -66,7 +66,7 @@ impl Tensor {
             if len > 0 {
                 offset = offset.wrapping_add(start.wrapping_mul(stride));
             }
-            if step.abs() == 1 {
+            if matches!(step, 1 | -1) {
                 // What the same points have in the field's direction.
                 let start = if step == 1 { start } else { start.saturating_sub(len).saturating_add(1) };
                 let (lower, upper) = halo[axis];
@@ -83,7 +83,7 @@ impl Tensor {
                 } else {
                     new_halo.push((upper, lower));
                     // As far from the domain's first point as before, which is 0 for nearly every field.
-                    new_origin.push((upper + first - lower).clamp(0, len));
+                    new_origin.push((upper - lower).saturating_add(first).clamp(0, len));
                     aligned_index.push(aligned.map_or(0, |at| (len - 1 - at).max(0)));
                 }
             } else {

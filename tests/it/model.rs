@@ -66,13 +66,19 @@ impl Model {
                 let counted = |wanted: &dyn Fn(i64) -> bool| wide(positions.iter().filter(|at| wanted(**at)).count());
                 let counted = |wanted: &dyn Fn(i64) -> bool| i64::try_from(counted(wanted)).unwrap();
                 let (lower, upper) = self.halo[axis];
-                let whole = !matches!(entry, Index::Range { step, .. } if step != 1);
+                let step = if let Index::Range { step, .. } = entry { step } else { 1 };
                 view.shape.push(counted(&|_| true));
                 view.dims.push(self.dims[axis].clone());
                 // The halo of a view is the part of the old halo that is left.
-                view.origin.push(if whole { counted(&|at| at < self.origin[axis]) } else { 0 });
-                let left = (counted(&|at| at < lower), counted(&|at| at >= *extent - upper));
-                view.halo.push(if whole { left } else { (0, 0) });
+                let before = counted(&|at| at < self.origin[axis]);
+                let (below, above) = (counted(&|at| at < lower), counted(&|at| at >= *extent - upper));
+                let (origin, halo) = match step {
+                    1 => (before, (below, above)),
+                    -1 => ((before - below + above).clamp(0, counted(&|_| true)), (above, below)),
+                    _ => (0, (0, 0)),
+                };
+                view.origin.push(origin);
+                view.halo.push(halo);
             }
             selected.push(positions);
         }

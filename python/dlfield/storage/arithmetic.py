@@ -60,7 +60,7 @@ class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
         results = found if isinstance(found, tuple) else (found,)
         places = outputs if len(outputs) == len(results) else (None,) * len(results)
         outcomes = [
-            _paired(type(self), result, pairs[0].device) if place is None else place
+            _outcome(type(self), result, pairs[0].device) if place is None else place
             for result, place in zip(results, places, strict=True)
         ]
         return tuple(outcomes) if isinstance(found, tuple) else outcomes[0]
@@ -164,14 +164,15 @@ def _mark(written: Sequence[Sides], device: str | None) -> None:
         (pair.set_host_modified if device is None else pair.set_device_modified)()
 
 
-def _paired(kind: Any, result: Tensor, device: _native.Device) -> Sides:
-    """Return a pair with the result on one side, and an out-of-date buffer on the other."""
+def _outcome(kind: Any, result: Any, device: _native.Device) -> Any:
+    """Return a pair with the result on one side, the other buffer out of date; an array without labels as it is."""
+    if not isinstance(result, Tensor):
+        return result
     if result.device.type in ("cuda", "cuda_managed"):
         sides, state = (empty_like(result, device="cpu"), result), SyncState.SYNC_DEVICE_DIRTY
     else:
         sides, state = (result, empty_like(result, device=device)), SyncState.SYNC_HOST_DIRTY
-    pair: Sides = kind.whole(*sides, SyncState(state))
-    return pair
+    return kind.whole(*sides, SyncState(state))
 
 
 def _is_operand(value: object) -> bool:

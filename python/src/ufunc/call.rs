@@ -61,16 +61,17 @@ fn compute<'py>(ufunc: &Bound<'py, PyAny>, keywords: &Keywords<'py>, task: &Task
     let mut results = SmallVec::<[Bound<'py, PyAny>; 2]>::new();
     let mut written = SmallVec::<[_; 2]>::new();
     for (place, output) in outputs.0.iter().enumerate() {
-        let (tensor, object) = match output {
-            Output::Given { object, array } => (array.tensor.clone(), object.clone()),
-            Output::New => {
-                let spec = library.spec(outputs::spec(own, made[place], operands, outputs)?);
-                let tensor = outputs::make(py, &spec)?;
-                (tensor.clone(), tensor.into_any())
-            }
+        let tensor = match output {
+            Output::Given { array, .. } => array.tensor.clone(),
+            Output::New => outputs::make(py, &library.spec(outputs::spec(own, made[place], operands, outputs)?))?,
         };
-        arrays.push(library.output(&tensor, space)?);
-        results.push(object);
+        let array = library.output(&tensor, space)?;
+        results.push(match output {
+            Output::Given { object, .. } => object.clone(),
+            Output::New if operands.are_unlabelled => array.clone(),
+            Output::New => tensor.clone().into_any(),
+        });
+        arrays.push(array);
         written.push(tensor);
     }
     let mask = operands.mask.as_ref().map(|mask| library.operand(mask, space)).transpose()?;

@@ -231,13 +231,15 @@ fn fits(shape: &[i64], result: &[i64]) -> bool {
 pub(super) struct Operands<'py> {
     pub(super) inputs: SmallVec<[Operand<'py>; 3]>,
     pub(super) mask: Option<Operand<'py>>,
+    /// Whether no operand has a label: a new result is an array without labels too.
+    pub(super) are_unlabelled: bool,
 }
 
 impl<'py> Operands<'py> {
     /// Reads the operands; `None` if any of them cannot be computed with here.
     #[inline]
     pub(super) fn read(inputs: &[Bound<'py, PyAny>], mask: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Self>> {
-        let mut read = Operands { inputs: SmallVec::new(), mask: None };
+        let mut read = Operands { inputs: SmallVec::new(), mask: None, are_unlabelled: false };
         for input in inputs {
             let Some(operand) = Operand::read(input, inputs)? else { return Ok(None) };
             read.inputs.push(operand);
@@ -297,6 +299,7 @@ impl<'py> Operands<'py> {
     fn label_by_position(&mut self) -> PyResult<()> {
         let ndim = |array: &Array<'_>| array.tensor().descriptor().ndim();
         let most = self.arrays().map(ndim).max().unwrap_or(0);
+        self.are_unlabelled = most > 0;
         for operand in self.inputs.iter_mut().chain(&mut self.mask) {
             if let Operand::Array(array) = operand
                 && array.labels == LabelSource::Unknown

@@ -18,13 +18,15 @@ def field(**keywords: Any) -> dl.Tensor:
     return numbered((2, 3, 4), "f8", **keywords)
 
 
+def labelled(array: Any, dims: Any) -> Any:
+    return pytest.importorskip("xarray").DataArray(array, dims=tuple(dims))
+
+
 KEYS: dict[str, Callable[[Any], Any]] = {
     "tensor": dl.from_array,
     "torch": torch_of,
     "jax": lambda array: pytest.importorskip("jax").numpy.asarray(array),
-    "xarray": lambda array, dims="IJK": pytest.importorskip("xarray").DataArray(
-        array, dims=tuple(dims)[: np.ndim(array)]
-    ),
+    "xarray": lambda array: labelled(array, "IJK"[: np.ndim(array)]),
     "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
     "array interface": lambda array: Exposing(__array_interface__=interface_of(array)),
     "struct": lambda array: Exposing(__array_struct__=array.__array_struct__, kept=array),
@@ -96,7 +98,7 @@ def test_masks_are_matched_by_label() -> None:
                 values[dl.from_array([True] * points, dims=label)]
 
 
-@pytest.mark.parametrize("wrap", [lambda mask, dims: dl.from_array(mask, dims=dims), KEYS["xarray"]])
+@pytest.mark.parametrize("wrap", [lambda mask, dims: dl.from_array(mask, dims=dims), labelled])
 @pytest.mark.parametrize(
     ("key", "at"), [("M", "K"), (":M", "I"), ("M:", "J"), ("M.", "J"), (".M", "I"), ("M0", "J"), ("0M", "I")]
 )
@@ -114,7 +116,7 @@ def test_masks_with_other_labels_are_refused(wrap: Any, key: str, at: str) -> No
     with pytest.raises(dl.DimsError, match=rf"got dims \({at}\)"):
         values[made(at)] = 1
     right = "J" if key in (":M", ".M", "0M") else "I"
-    plain = tuple(np.array(flags) if part == "M" else parts[part] for part in key)
+    plain: Any = tuple(np.array(flags) if part == "M" else parts[part] for part in key)
     assert values[made(right)].tolist() == values.to_numpy()[plain].tolist()
     assert values.tolist() == numbered((3, 3), "f8").tolist()
 
