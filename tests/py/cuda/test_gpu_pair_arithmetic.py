@@ -290,3 +290,11 @@ def test_after_an_error_halfway_both_buffers_agree(state: int, afterwards: int) 
     assert a.sync_state.state == afterwards
     assert np.array_equal(on_host(a), on_device(a))
     assert state == CLEAN or on_host(a).tolist() == [1, 3, 3]
+
+
+@states
+def test_xarray_computes_with_pairs_by_label(state: int) -> None:
+    """The host buffer, which is brought up to date."""
+    xarray = pytest.importorskip("xarray")
+    outer = xarray.DataArray(np.zeros((3, 4)), dims=("J", "I"))
+    assert (outer - pair(state, dims="IJ")).values.tolist() == (-VALUES.T).tolist()
