@@ -258,7 +258,9 @@ EXCHANGED_USES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("use", EXCHANGED_USES.values(), ids=EXCHANGED_USES)
-@pytest.mark.parametrize("make", [dl.from_dlpack, lambda x: dl.from_dlpack(dl.describe(x)), lambda x: dl.from_dlpack(x)[:]])
+@pytest.mark.parametrize(
+    "make", [dl.from_dlpack, lambda x: dl.from_dlpack(dl.describe(x)), lambda x: dl.from_dlpack(x)[:]]
+)
 def test_memory_that_pytorch_exchanges_in_its_storage_is_refused(
     torch: Any, jax: Any, make: Callable[[Any], Any], use: Callable[[Any], object]
 ) -> None:
