@@ -27,16 +27,15 @@ fn is_interrupted() -> bool {
         return false;
     }
     Python::attach(|py| {
-        if HANDLES_SIGNALS.get().is_none() {
-            HANDLES_SIGNALS.set(Some(is_main_thread(py).unwrap_or(true)));
-        }
-        match py.check_signals() {
-            Ok(()) => false,
-            Err(error) => {
-                RAISED.replace(Some(error));
-                true
-            }
-        }
+        let handled = match HANDLES_SIGNALS.get() {
+            Some(_) => py.check_signals(),
+            // This runs Python code, which handles signals.
+            None => is_main_thread(py).and_then(|is_main| {
+                HANDLES_SIGNALS.set(Some(is_main));
+                py.check_signals()
+            }),
+        };
+        handled.map_err(|error| RAISED.replace(Some(error))).is_err()
     })
 }
 

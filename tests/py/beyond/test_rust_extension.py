@@ -201,9 +201,9 @@ def test_a_copy_is_made_only_if_needed() -> None:
 
 def test_memory_of_a_gpu_is_described() -> None:
     class OnGpu:
-        __cuda_array_interface__ = {"shape": (3,), "typestr": "<f8", "data": (4096, False), "version": 3}  # noqa: RUF012
+        __cuda_array_interface__ = {"shape": (3,), "typestr": "<f8", "data": (1 << 20, False), "version": 3}  # noqa: RUF012
 
-    assert kinds.on_cuda(OnGpu()) == (4096, "cuda:0")
+    assert kinds.on_cuda(OnGpu()) == (1 << 20, "cuda:0")
     assert rx.ndim(OnGpu()) == 1
     with pytest.raises(TypeError, match="the memory is on cuda:0; the host can read"):
         rx.sum(OnGpu())

@@ -44,7 +44,7 @@ def test_a_view_has_the_rank_found_at_run_time(shape: tuple[int, ...]) -> None:
 class OnGpu:
     """A matrix of int32 on a device that does not exist."""
 
-    __cuda_array_interface__ = {"shape": (2, 2), "typestr": "<i4", "data": (4096, False), "version": 3}  # noqa: RUF012
+    __cuda_array_interface__ = {"shape": (2, 2), "typestr": "<i4", "data": (1 << 20, False), "version": 3}  # noqa: RUF012
 
 
 def test_the_error_of_a_view_names_the_argument() -> None:

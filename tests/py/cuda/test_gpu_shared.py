@@ -5,6 +5,7 @@ import gc
 import json
 import multiprocessing
 import os
+import pickle
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -145,7 +146,7 @@ def test_the_content_is_there_before_the_name_is(driver: Driver) -> None:
             if value == 7.0:
                 name = dl.shared_name(shared)
             else:
-                multiprocessing.reduction.ForkingPickler.dumps(shared)
+                pickle.loads(multiprocessing.reduction.ForkingPickler.dumps(shared))
             output = run_child(f"print(float(dl.attach({name!r}).to_device('cpu').to_numpy().min()))")
             assert output == [str(value)]
         del shared

@@ -167,7 +167,7 @@ def test_the_halo_is_the_origin_only_if_the_object_has_none() -> None:
 
 
 def test_wrong_labels_are_named() -> None:
-    interface = {None: {"shape": (2, 3), "typestr": "<i4", "data": (4096, False)}}
+    interface = {None: {"shape": (2, 3), "typestr": "<i4", "data": (1 << 20, False)}}
     for labels, error, named in (
         ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: 3 is not a sequence of labels"),
         ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
