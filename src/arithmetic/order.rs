@@ -8,16 +8,17 @@ use crate::tensor::Tensor;
 
 type Axes = SmallVec<[usize; 6]>;
 
-/// Returns the layout of a result: that of the first input that has dimensions; further inputs place the dimensions that it
-/// lacks.
+/// Returns the layout of a result: that of the largest input; further inputs place the dimensions that it lacks.
 pub(super) fn layout(result: &LabelledShape, inputs: &[&Tensor]) -> Layout {
     let ndim = result.shape().len();
-    let Some((first, others)) = with_dims(inputs).split_first() else { return Layout::c_order(ndim) };
+    let Some(place) = largest(inputs) else { return Layout::c_order(ndim) };
+    let first = inputs[place];
     if first.dims() == *result.dims() {
         return first.layout();
     }
     let mut placed = by_stride(result, first);
-    let others: SmallVec<[Axes; 4]> = others.iter().map(|input| by_stride(result, input)).collect();
+    let others = inputs.iter().enumerate().filter(|(other, _)| *other != place);
+    let others: SmallVec<[Axes; 4]> = others.map(|(_, input)| by_stride(result, input)).collect();
     let in_c_order = first.layout() == Layout::c_order(first.descriptor().ndim());
     while placed.len() < ndim {
         if others.iter().any(|order| relate(&mut placed, order)) {
@@ -34,6 +35,24 @@ pub(super) fn layout(result: &LabelledShape, inputs: &[&Tensor]) -> Layout {
     }
     // Each axis is placed once.
     Layout::new(&ranks, ndim).unwrap_or_else(|_| Layout::c_order(ndim))
+}
+
+/// Returns the position of the input with dimensions and most elements of its own, the first of several. A repeated dimension has one
+/// element; its stride says nothing.
+pub(super) fn largest(inputs: &[&Tensor]) -> Option<usize> {
+    let own = |input: &Tensor| {
+        let descriptor = input.descriptor();
+        let extents = descriptor.shape().iter().zip(descriptor.strides());
+        extents.fold(1i64, |all, (extent, stride)| if *stride == 0 { all } else { all.saturating_mul(*extent) })
+    };
+    let mut found: Option<(usize, i64)> = None;
+    for (place, input) in inputs.iter().enumerate().filter(|(_, input)| input.descriptor().ndim() > 0) {
+        let elements = own(input);
+        if found.is_none_or(|(_, most)| elements > most) {
+            found = Some((place, elements));
+        }
+    }
+    found.map(|(place, _)| place)
 }
 
 /// Returns the inputs from the first one that has dimensions; an input without dimensions has no layout.

@@ -11,10 +11,10 @@ use crate::tensor::Tensor;
 impl LabelledShape {
     /// Returns what to allocate for a result with these dims and this shape.
     ///
-    /// `inputs` are the fields that decide; other operands need not be among them. Layout, padding and device are those of the
-    /// first input that has dimensions, but rows of one element are not padded. Further inputs place the dimensions that it
-    /// lacks; those that no input relates to the others are placed in C order if the first input is in C order, else with
-    /// larger strides than all others. The alignment is the least common multiple of the inputs' alignments. Aligned index,
+    /// `inputs` are the fields that decide; other operands need not be among them. Layout and padding are those of the input with most
+    /// elements of its own, the first of several, but rows of one element are not padded; the device is that of the first input that
+    /// has dimensions. Further inputs place the dimensions that the largest one lacks; those that no input relates to the others are
+    /// placed in C order if it is in C order, else with larger strides than all others. The alignment is the least common multiple of the inputs' alignments. Aligned index,
     /// halo and origin are the largest per dimension over the inputs that have it with this extent; they are 0 in a dimension
     /// that a reduction has kept. A halo that a slice has cut, and its origin, count only in dimensions for which no input
     /// states a halo; where such halos together exceed the extent, the upper width is reduced.
@@ -38,7 +38,8 @@ impl LabelledShape {
         let mut spec = Spec::new(self.shape(), dtype).layout(layout);
         if let Some(first) = order::with_dims(inputs).first() {
             // NumPy 2.4 computes `negative` and `isfinite` wrongly if the output elements are not contiguous.
-            let padding = if has_rows { first.padding() } else { Padding::None };
+            let largest = order::largest(inputs).map_or(first, |place| &inputs[place]);
+            let padding = if has_rows { largest.padding() } else { Padding::None };
             spec = spec.padding(padding).with_device(first.descriptor().device());
         }
         let any_input = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));

@@ -41,7 +41,7 @@ fn all_dims() -> impl Iterator<Item = Vec<&'static str>> {
 const EXTENTS: [i64; 5] = [3, 5, 4, 2, 1];
 
 /// Returns the axes from the largest stride to the smallest, by the specification's rule: data dimensions by number, then
-/// users' labels in index order, then the grid in the preset's order.
+/// users' labels in index order, then the grid in the preset's order. One of users' labels beside K alone is horizontal.
 fn axes(order: &str, dims: &[&str]) -> Vec<usize> {
     let by_index = 0..dims.len();
     match order {
@@ -52,7 +52,13 @@ fn axes(order: &str, dims: &[&str]) -> Vec<usize> {
     let mut data: Vec<(u32, usize)> =
         dims.iter().enumerate().filter_map(|(axis, dim)| dim.parse().ok().map(|number| (number, axis))).collect();
     data.sort_unstable();
-    let labels = by_index.filter(|axis| dims[*axis].len() > 1 && dims[*axis].parse::<u32>().is_err());
+    let labels: Vec<usize> =
+        by_index.filter(|axis| dims[*axis].len() > 1 && dims[*axis].parse::<u32>().is_err()).collect();
+    if let (&[label], Some(k)) = (&labels[..], dims.iter().position(|dim| *dim == "K"))
+        && dims.len() == 2
+    {
+        return if order.ends_with('K') { vec![label, k] } else { vec![k, label] };
+    }
     let grid = order.chars().filter_map(|letter| dims.iter().position(|dim| *dim == letter.to_string()));
     data.into_iter().map(|(_, axis)| axis).chain(labels).chain(grid).collect()
 }
@@ -98,7 +104,9 @@ fn presets_are_those_of_the_specification() {
 #[test]
 fn layouts_go_by_the_meaning_of_dimensions() {
     for (name, _, _, order) in PRESETS {
-        for dims in all_dims() {
+        // Several horizontal dimensions have an order of their own there.
+        let is_placed = |dims: &Vec<&str>| !name.starts_with("gt4py.next") || !dims.contains(&"edge");
+        for dims in all_dims().filter(is_placed) {
             let place = spec(name, &dims, DType::F64).place().unwrap();
             assert_eq!(place.layout.axes().collect::<Vec<_>>(), axes(order, &dims), "{name} {dims:?}");
         }

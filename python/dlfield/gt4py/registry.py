@@ -83,6 +83,8 @@ def register(name: str, info: LayoutInfo | None) -> None:
 def from_name(name: str) -> LayoutInfo:
     """Return what is registered for a preset: GT4Py's own dictionary, or one for a preset of dlfield.
 
+    Alignments are in elements, so that "gt4py.next", which aligns rows in bytes, has its layout and compact rows here.
+
     Raises
     ------
     UnknownPresetError

@@ -26,7 +26,7 @@ from untyped import np
     ],
 )
 def test_further_labels_are_inserted_in_order(dims: tuple[str, str], expected: str) -> None:
-    first, second = (dl.zeros((2,) * len(labels), dims=labels) for labels in dims)
+    first, second = (dl.zeros((2,) * len(labels), dims=tuple(labels)) for labels in dims)
     assert (first + second).dims == tuple(expected)
 
 
@@ -60,13 +60,33 @@ def test_the_result_is_laid_out_as_the_first_tensor() -> None:
         (("IJ", (1, 0)), ("KI", (0, 1)), (2, 0, 1)),
         (("IJ", (0, 1)), ("KJ", (1, 0)), (0, 1, 2)),
         (("I", (0,)), ("IJK", (1, 2, 0)), (1, 2, 0)),
+        # The largest operand decides, in any order; a dimension of one point has no layout.
+        (("IJ", (0, 1)), ("IJK", (2, 1, 0)), (2, 1, 0)),
+        (("IJK", (2, 1, 0)), ("IJ", (0, 1)), (2, 1, 0)),
     ],
 )
-def test_dimensions_that_the_first_lacks_are_laid_out_as_in_the_next(
+def test_dimensions_that_the_largest_lacks_are_laid_out_as_in_the_next(
     first: tuple[str, tuple[int, ...]], second: tuple[str, tuple[int, ...]], layout: tuple[int, ...]
 ) -> None:
     a, b = (dl.zeros((2,) * len(dims), dims=dims, layout=order) for dims, order in (first, second))
     assert (a + b).layout == layout
+
+
+@pytest.mark.parametrize("backend", ["gt:cpu_ifirst", "gtmc", "F"])
+def test_a_broadcast_operand_does_not_decide_on_the_layout(backend: str) -> None:
+    """It has one row of memory, in an order of its own."""
+    field = numbered((4, 5, 6), backend=backend)
+    row = numbered((6,), dims="K")
+    for broadcast in (
+        dl.from_dlpack(np.broadcast_to(row.to_numpy(), (4, 5, 6)), dims="IJK"),
+        numbered((1, 1, 6)),
+        row,
+        numbered((4, 5), dims="IJ"),
+    ):
+        expected = broadcast.to_numpy()[..., None] if broadcast.dims == ("I", "J") else broadcast.to_numpy()
+        for found in (broadcast * field, field * broadcast):
+            assert (found.layout, found.strides) == (field.layout, field.strides)
+            assert oracle.values(found) == (expected * field.to_numpy()).tolist()
 
 
 def test_alignment_and_margins_are_the_largest() -> None:
@@ -129,7 +149,7 @@ def test_several_results() -> None:
     assert oracle.values(fraction) == np.modf(field.to_numpy())[0].tolist()
     mantissa, exponent = np.frexp(field)
     assert (mantissa.dtype, exponent.dtype) == (np.float64, np.intc)
-    out = dl.zeros((3, 2, 3), dims="IKx")
+    out = dl.zeros((3, 2, 3), dims="I K x")
     first, second = np.modf(field, out=(None, out))
     assert second is out
     assert first.dims == ("K", "I", "x")

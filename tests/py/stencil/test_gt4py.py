@@ -96,7 +96,8 @@ def test_everything_that_gt4py_storage_exports_is_there() -> None:
 WITHOUT_GT4PY = {
     "dlfield's presets answer": """
         for name, preset in dl.presets().items():
-            if preset.device == "cpu":
+            # GT4Py's registry has alignments in elements; the rows of gt4py.next are aligned in bytes.
+            if preset.device == "cpu" and name != "gt4py.next":
                 assert gt4py.zeros((2, 3, 4), backend=name).strides == dl.zeros((2, 3, 4), backend=name).strides
         assert gt4py.from_name("gt:gpu")["device"] == "gpu"
         assert gt4py.from_name("gt:gpu")["layout_map"](("I", "J", "K", "0")) == (3, 2, 1, 0)
