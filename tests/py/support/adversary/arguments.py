@@ -59,6 +59,7 @@ KINDS: dict[str, Kind] = {
     "aligned_index": zeros,
     "padding": one_of("none", "row", None),
     "halo": halo,
+    "boundary": halo,
     "origin": zeros,
     "device": device,
     "stream": stream,
