@@ -281,7 +281,7 @@ mod tests {
             shape: smallvec![2, 3],
             typestr: "<f8".into(),
             dtype: None,
-            data: Data::At { address: 4096, readonly: false },
+            data: Data::At { address: 0x10000, readonly: false },
             byte_strides: None,
             offset: 0,
             masked: false,

@@ -111,7 +111,7 @@ mod tests {
             flags: NOTSWAPPED | WRITEABLE,
             shape: Some(smallvec![2, 3]),
             byte_strides: None,
-            address: 4096,
+            address: 0x10000,
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn structs_are_read() {
         let field = read(sound()).expect("sound");
-        assert_eq!((field.ptr().addr(), field.strides(), field.is_readonly()), (4096, &[3, 1][..], false));
+        assert_eq!((field.ptr().addr(), field.strides(), field.is_readonly()), (0x10000, &[3, 1][..], false));
         let frozen = read(ArrayStruct { flags: NOTSWAPPED, ..sound() }).expect("sound");
         assert!(frozen.is_readonly());
         assert!(read(ArrayStruct { typekind: b'b', itemsize: 1, flags: 0, ..sound() }).is_ok(), "bytes have no order");

@@ -76,7 +76,7 @@ mod tests {
     /// Two rows of three float64.
     fn sound() -> Buffer<'static> {
         Buffer {
-            address: 4096,
+            address: 0x10000,
             len: 48,
             itemsize: 8,
             readonly: false,

@@ -62,12 +62,19 @@ impl Fields {
         if i128::from(self.byte_offset) >= middle || (across && self.data != 0) {
             return false;
         }
-        let in_bytes = |strides: &Vec<i64>| {
+        let in_bytes = |strides: &Vec<i64>| -> Vec<i128> {
             strides[..ndim].iter().map(|step| i128::from(*step) * wide(dtype.itemsize())).collect()
         };
         let strides = self.strides.as_ref().map_or_else(|| c_order(shape, dtype.itemsize()), in_bytes);
-        (self.data != 0 || shape.contains(&0)) && is_valid(address, shape, &strides, dtype.itemsize())
+        let valid = |strides: &[i128]| is_valid(address, shape, strides, dtype.itemsize());
+        let signed: Vec<i128> = strides.iter().map(|bytes| signed(*bytes)).collect();
+        (self.data != 0 || shape.contains(&0)) && (valid(&strides) || valid(&signed))
     }
+}
+
+/// Returns a stride in bytes, a negative one for what CuPy writes for it: the quotient of an unsigned number.
+fn signed(bytes: i128) -> i128 {
+    if (1 << 63..1 << 64).contains(&bytes) { bytes - (1 << 64) } else { bytes }
 }
 
 /// Reads a struct, and compares the result with the rules.
@@ -86,7 +93,10 @@ pub fn check(fields: &Fields) {
         assert_eq!(field.is_readonly(), fields.flags & 1 != 0);
         assert_eq!((field.dtype().code().0, field.dtype().bits(), 1), fields.dtype);
         if let (Some(strides), Some((_, high))) = (&fields.strides, field.byte_span()) {
-            let kept = |((extent, old), new): ((&i64, &i64), &i64)| *extent == 1 || old == new;
+            let itemsize = wide(field.itemsize());
+            let kept = |((extent, old), new): ((&i64, &i64), &i64)| {
+                *extent == 1 || old == new || signed(i128::from(*old) * itemsize) == i128::from(*new) * itemsize
+            };
             assert!(field.shape().iter().zip(strides).zip(field.strides()).all(kept));
             assert!(high > 0);
         } else if fields.strides.is_none() {
