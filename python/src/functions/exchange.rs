@@ -112,7 +112,10 @@ unsafe extern "C" fn from_dlpack(
 
 /// `from_dlpack`, with the arguments in the order of its parameters if there may be others than `obj`.
 #[inline(always)]
-fn owned<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>; 6]>) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn owned<'py>(
+    obj: &Bound<'py, PyAny>,
+    arguments: Option<&[Argument<'_, 'py>; 6]>,
+) -> PyResult<Bound<'py, PyAny>> {
     let made = freelist::create(obj.py(), |PyTensor(tensor, _): &mut PyTensor| {
         if let Some(arguments) = arguments {
             return owned_as_requested(obj, arguments, tensor);

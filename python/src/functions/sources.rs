@@ -9,6 +9,7 @@ use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::parse_device;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
+use crate::functions::exchange::owned;
 use crate::methods::key;
 
 /// Return an array as a tensor to read from; None for objects that NumPy has to convert to elements.
@@ -53,12 +54,11 @@ fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
 /// Imports an object as `from_dlpack` does; errors call it by the name of the caller's argument.
 #[pyfunction]
 #[pyo3(name = "_tensor")]
-fn tensor<'py>(obj: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyTensor>> {
-    if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
-        return Ok(tensor.clone());
+fn tensor<'py>(obj: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyAny>> {
+    if obj.cast_exact::<PyTensor>().is_ok() {
+        return Ok(obj.clone());
     }
-    let found = import::tensor(obj, None).map_err(|error| ErrorKind::of_argument(obj.py(), argument, error))?;
-    PyTensor::create(obj.py(), found)
+    owned(obj, None).map_err(|error| ErrorKind::of_argument(obj.py(), argument, error))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -246,7 +246,7 @@ def test_the_index_of_an_address_is_asked_once() -> None:
         def __init__(self, address: Any) -> None:
             self.__array_interface__ = {"data": (address, False), "shape": (2,), "typestr": "<f8"}
 
-    assert dl.describe(Owner(Address(64))).ptr == 64
+    assert dl.describe(Owner(Address(1 << 20))).ptr == 1 << 20
     with pytest.raises(OSError, match="no address"):
         dl.describe(Owner(Number()))
     assert len(calls) == 1
