@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+#[cfg(feature = "fields")]
 use crate::error::{Error, Result};
 
 thread_local! {
@@ -26,6 +27,7 @@ pub(crate) fn interruptible<R>(asked: fn() -> bool, work: impl FnOnce() -> R) ->
 }
 
 /// Whether [`stop_if_asked`] may stop this thread's work.
+#[cfg(feature = "fields")]
 pub(crate) fn is_interruptible() -> bool {
     ASKED.get().is_some()
 }
@@ -34,6 +36,7 @@ pub(crate) fn is_interruptible() -> bool {
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the work shall stop.
+#[cfg(feature = "fields")]
 pub(crate) fn stop_if_asked() -> Result<()> {
     if ASKED.get().is_some_and(|asked| asked()) { Err(Error::Interrupted) } else { Ok(()) }
 }

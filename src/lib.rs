@@ -121,6 +121,7 @@ mod device;
 mod dims;
 mod dtype;
 mod error;
+#[cfg(any(feature = "fields", feature = "python"))]
 mod interrupt;
 mod layout;
 mod memory;
