@@ -11,7 +11,7 @@ thread_local! {
 }
 
 /// Runs `work`, of which long loops stop where `asked` returns true.
-#[cfg(feature = "python")]
+#[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) fn interruptible<R>(asked: fn() -> bool, work: impl FnOnce() -> R) -> R {
     /// Restores what was asked before, also if `work` panics.
     struct Restore(Option<fn() -> bool>);

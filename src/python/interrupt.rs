@@ -4,9 +4,11 @@
 use std::cell::{Cell, RefCell};
 
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
+#[cfg(feature = "signature")]
 use pyo3::intern;
 use pyo3::prelude::*;
 
+#[cfg(feature = "signature")]
 use crate::interrupt::interruptible;
 
 thread_local! {
@@ -17,11 +19,13 @@ thread_local! {
 }
 
 /// Runs long work without the GIL, which a signal stops: [`crate::Error::Interrupted`] becomes what its handler raises.
+#[cfg(feature = "signature")]
 pub fn detach<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     interruptible(is_interrupted, || py.detach(work))
 }
 
 /// Has Python handle the signals that have come. Returns whether a handler has raised an exception.
+#[cfg(feature = "signature")]
 fn is_interrupted() -> bool {
     if HANDLES_SIGNALS.get() == Some(false) {
         return false;
@@ -39,6 +43,7 @@ fn is_interrupted() -> bool {
     })
 }
 
+#[cfg(feature = "signature")]
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import(intern!(py, "threading"))?;
     let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;

@@ -131,6 +131,7 @@ impl ErrorKind {
 
     /// The error of an import, which calls the object `obj`, with the name of the caller's argument in its place: none if that is
     /// empty.
+    #[cfg(feature = "signature")]
     #[cold]
     pub fn of_argument(py: Python<'_>, argument: &str, error: PyErr) -> PyErr {
         let text = if ErrorKind::is_any(py, &error) { error.value(py).to_string() } else { String::new() };

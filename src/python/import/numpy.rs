@@ -4,9 +4,7 @@
 
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, PyArrayObject};
 use numpy::{PyArrayDescr, PyUntypedArray};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 use pyo3::{PyTypeInfo, intern};
 
 use crate::descriptor::Descriptor;
@@ -14,7 +12,6 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::python::convert::dtype;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::convert::of_module::named;
 use crate::python::ffi::numpy_api::{is_array, is_exact};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
@@ -55,44 +52,8 @@ pub fn refuse_mask(object: &Bound<'_, PyAny>, argument: &str) -> PyResult<()> {
     }
 }
 
-/// Converts a value to an array with NumPy. Rejects a masked point, in masked arrays inside lists too: NumPy would drop the mask.
-/// Errors call the value `argument`.
-pub fn as_array<'py>(value: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyAny>> {
-    let py = value.py();
-    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,));
-    // Rows of different lengths. Other errors may be those of an object in a list, and stay what they are.
-    let is_of_numpy = |error: &PyErr| error.get_type(py).is(py.get_type::<PyValueError>());
-    let array = array.map_err(|error| if is_of_numpy(&error) { named(py, error, argument) } else { error })?;
-    // Lists are nested no deeper than the array that NumPy has made of them: one may contain itself.
-    let depth = array.getattr(intern!(py, "ndim"))?.extract()?;
-    match masked_inside(value, depth)? {
-        None => refuse_mask(value, argument)?,
-        Some((inside, points)) => {
-            return Err(masked(&inside, points, &format!("{argument}: expected arrays"), "array"));
-        }
-    }
-    Ok(array)
-}
-
-/// Finds an array with a masked point in lists and tuples, and counts its masked points.
-fn masked_inside<'py>(value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
-    let search = |entry: Bound<'py, PyAny>| {
-        let points = masked_points(&entry)?;
-        if points > 0 { Ok(Some((entry, points))) } else { masked_inside(&entry, depth - 1) }
-    };
-    if depth == 0 {
-        Ok(None)
-    } else if let Ok(list) = value.cast::<PyList>() {
-        list.iter().find_map(|entry| search(entry).transpose()).transpose()
-    } else if let Ok(tuple) = value.cast::<PyTuple>() {
-        tuple.iter().find_map(|entry| search(entry).transpose()).transpose()
-    } else {
-        Ok(None)
-    }
-}
-
 /// Counts the masked points of an object: 0 unless it is one of NumPy's masked arrays.
-fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub(super) fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     if !is_array(object) || is_exact(object) {
         return Ok(0);
     }
@@ -106,7 +67,7 @@ fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// The error for an array with masked points, with what makes them NaN.
 #[cold]
-fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &str) -> PyErr {
+pub(super) fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &str) -> PyErr {
     let has_nan = array.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>());
     let cast = if has_nan.is_ok_and(|kind| matches!(kind, 'f' | 'c')) { "" } else { ".astype(float)" };
     ErrorKind::Exchange.error(format!(

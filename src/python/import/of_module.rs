@@ -1,6 +1,9 @@
 //! Imports that only the Python module needs.
 
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 pub use super::bytes::held_bytes;
 pub use super::data_interface::{Hooks, Interface};
@@ -8,7 +11,9 @@ pub use super::dlpack::{adopt, take};
 pub use super::host_device::is_pair;
 pub use super::memory::{Memory, memory_of, owner_of_pointer};
 pub use super::metadata::find_dims;
-pub use super::numpy::{as_array, describe_exact as describe_exact_array, refuse_mask};
+pub use super::numpy::{describe_exact as describe_exact_array, refuse_mask};
+use super::numpy::{masked, masked_points};
+use super::numpy::{masked, masked_points};
 pub use super::owners::object_to_keep;
 pub use super::torch::refuse_grad as refuse_grad_of_torch;
 pub use super::value::{Value, assigned_value, value};
@@ -24,6 +29,7 @@ use crate::cuda;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::memory::cuda::device_of_pointer;
+use crate::python::convert::of_module::named;
 use crate::python::own_classes::Description;
 use crate::tensor::{Owner, Tensor};
 
@@ -93,5 +99,41 @@ pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
         None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
         Some(found) if wanted.can_access(found) => Ok(()),
         Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+    }
+}
+
+/// Converts a value to an array with NumPy. Rejects a masked point, in masked arrays inside lists too: NumPy would drop the mask.
+/// Errors call the value `argument`.
+pub fn as_array<'py>(value: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,));
+    // Rows of different lengths. Other errors may be those of an object in a list, and stay what they are.
+    let is_of_numpy = |error: &PyErr| error.get_type(py).is(py.get_type::<PyValueError>());
+    let array = array.map_err(|error| if is_of_numpy(&error) { named(py, error, argument) } else { error })?;
+    // Lists are nested no deeper than the array that NumPy has made of them: one may contain itself.
+    let depth = array.getattr(intern!(py, "ndim"))?.extract()?;
+    match masked_inside(value, depth)? {
+        None => refuse_mask(value, argument)?,
+        Some((inside, points)) => {
+            return Err(masked(&inside, points, &format!("{argument}: expected arrays"), "array"));
+        }
+    }
+    Ok(array)
+}
+
+/// Finds an array with a masked point in lists and tuples, and counts its masked points.
+fn masked_inside<'py>(value: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<(Bound<'py, PyAny>, usize)>> {
+    let search = |entry: Bound<'py, PyAny>| {
+        let points = masked_points(&entry)?;
+        if points > 0 { Ok(Some((entry, points))) } else { masked_inside(&entry, depth - 1) }
+    };
+    if depth == 0 {
+        Ok(None)
+    } else if let Ok(list) = value.cast::<PyList>() {
+        list.iter().find_map(|entry| search(entry).transpose()).transpose()
+    } else if let Ok(tuple) = value.cast::<PyTuple>() {
+        tuple.iter().find_map(|entry| search(entry).transpose()).transpose()
+    } else {
+        Ok(None)
     }
 }
