@@ -13,7 +13,6 @@ pub use super::memory::{Memory, memory_of, owner_of_pointer};
 pub use super::metadata::find_dims;
 pub use super::numpy::{describe_exact as describe_exact_array, refuse_mask};
 use super::numpy::{masked, masked_points};
-use super::numpy::{masked, masked_points};
 pub use super::owners::object_to_keep;
 pub use super::torch::refuse_grad as refuse_grad_of_torch;
 pub use super::value::{Value, assigned_value, value};
