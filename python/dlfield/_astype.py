@@ -1,11 +1,13 @@
 """`Tensor.astype`, `copy` and `view`: elements of another type, or in another order."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dlfield._native import Tensor, empty_like, from_array, from_dlpack
 
+_Order = Literal["C", "F", "A", "K"]
 
-def prepared(tensor: Tensor, dtype: Any, order: str, casting: str, copy: bool) -> tuple[Tensor, Any, Any, str]:
+
+def prepared(tensor: Tensor, dtype: Any, order: _Order, casting: str, copy: bool) -> tuple[Tensor, Any, Any, str]:
     """Return the result of `astype`, the arrays to copy its elements from and to (None: nothing to copy), and the rule.
 
     Example
@@ -33,7 +35,7 @@ def finish(made: Tensor, filled: Any) -> None:
         made[...] = filled
 
 
-def in_order(tensor: Tensor, order: str, copy: bool) -> Tensor:
+def in_order(tensor: Tensor, order: _Order, copy: bool) -> Tensor:
     """Return a copy of `tensor` in one of NumPy's orders; with `copy=False` the tensor itself if it is in that order.
 
     Example
@@ -42,7 +44,7 @@ def in_order(tensor: Tensor, order: str, copy: bool) -> Tensor:
     >>> in_order(dl.zeros((2, 3)), "F", True).strides
     (8, 16)
     """
-    if order not in ("C", "F", "A", "K"):
+    if order not in get_args(_Order):
         raise ValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
     if order == "A":
         order = "F" if tensor.is_contiguous("F") and not tensor.is_contiguous("C") else "C"

@@ -457,7 +457,7 @@ class Tensor:
         order: Literal["C", "F", "A", "K"] = "K",
         casting: str = "unsafe",
         *,
-        copy: bool | None = None,
+        copy: bool | int | None = None,
     ) -> Tensor:
         """Returns a copy with another element type, and the same labels, layout, padding and alignment.
 

@@ -344,14 +344,14 @@ def _write(file: BinaryIO, offset: int, strides: list[int], field: Tensor) -> No
         file.seek(offset + start)
         if size == part.nbytes and part.device == "cpu" and all(part.strides[axis] == strides[axis] for axis in axes):
             # It is in memory as it is in the file.
-            file.write(part.to_numpy().transpose(order).reshape(-1).view(np.uint8))
+            file.write(part.to_numpy().transpose(order).reshape(-1).view(np.uint8).data)
             continue
         if memory.size < size:
             memory = np.zeros(size, np.uint8)
         # The same dims, as an assignment goes by labels.
         place = _native.frombuffer(memory, part.shape, part.dtype, strides=strides, dims=part.dims)
         place[...] = part
-        file.write(memory[:size])
+        file.write(memory[:size].data)
 
 
 def _pieces(field: Tensor, strides: list[int], axes: list[int], start: int) -> Iterator[tuple[int, int, Tensor]]:

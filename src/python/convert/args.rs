@@ -234,7 +234,7 @@ fn one_for_all(argument: &str, value: &Bound<'_, PyAny>, ndim: Option<usize>) ->
     new_error::<PyTypeError>(format!("{argument}: {} is not a sequence; {allowed}{fix}", shown(value)))
 }
 
-/// Converts labels: a text, as [`labels_of_text`], or a sequence of labels.
+/// Converts labels: a text, as `labels_of_text`, or a sequence of labels.
 pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = |what: &Bound<'_, PyAny>| {
         ErrorKind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_pools_get_the_memory_and_views_of_it(method: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
 def test_what_is_sent_and_dropped_lives_until_it_is_fetched(method: str) -> None:
     """As the result or the argument of a task, through a queue, returned, and after the sender's end."""
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         assert [float(field.sum()) for field in pool.map(made, range(20))] == [4.0 * n for n in range(20)]
         back = [pool.submit(same, made(number)) for number in range(10)]

@@ -85,7 +85,7 @@ def test_a_field_without_the_points_below_is_refused(field: Any, on_mismatch: An
 
 
 def test_signatures_of_stencils_have_their_boundaries() -> None:
-    gtscript = pytest.importorskip("gt4py.cartesian.gtscript")
+    gtscript: Any = pytest.importorskip("gt4py.cartesian.gtscript")
 
     def shift(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN202
         with computation(PARALLEL), interval(...):  # type: ignore[name-defined]  # noqa: F821
