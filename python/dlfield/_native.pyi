@@ -57,6 +57,7 @@ __all__ = [
     "_relabelled",
     "_source",
     "_stencil_arguments",
+    "_tensor",
     "_wait",
     "_with_metadata",
     "as_numpy",
