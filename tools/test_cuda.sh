@@ -33,7 +33,7 @@ grep -E '^test result:' "$output"
 grep -E '^skipped: ' "$output" | sort | uniq -c
 
 echo "== Tests in Python"
-"$bin/python" -m pytest -q -rfEs --durations=10 -m "not exhaustive" tests/py/cuda || failed+=("the tests in Python")
+"$bin/python" -m pytest -q -rfEs --durations=10 --numprocesses=4 --dist=loadfile -m "not exhaustive" tests/py/cuda || failed+=("the tests in Python")
 
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'FAILED: %s\n' "${failed[@]}"
