@@ -486,6 +486,7 @@ class Tensor:
         """Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
+        xarray's `skipna=True` leaves NaN out, on the host only.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -498,6 +499,7 @@ class Tensor:
         """Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
+        xarray's `skipna=True` leaves NaN out, on the host only.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -509,6 +511,7 @@ class Tensor:
         """Returns the smallest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.min()` leaves it out.
+        xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -520,6 +523,7 @@ class Tensor:
         """Returns the largest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.max()` leaves it out.
+        xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -553,6 +557,7 @@ class Tensor:
         """Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
+        xarray's `skipna=True` leaves NaN out, on the host only.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -564,6 +569,7 @@ class Tensor:
         """Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
+        xarray's `skipna=True` leaves NaN out, on the host only.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -575,6 +581,7 @@ class Tensor:
         """Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
+        xarray's `skipna=True` leaves NaN out, on the host only.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 

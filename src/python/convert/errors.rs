@@ -11,6 +11,8 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Error, SignatureError};
 use crate::protocol::ExchangeError;
+#[cfg(feature = "signature")]
+use crate::python::convert::of_module::reworded;
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
 
@@ -140,9 +142,7 @@ impl ErrorKind {
             "" => rest.to_owned(),
             _ => format!("{argument}: {}", rest.replace("obj.", &format!("{argument}."))),
         };
-        // Its cause, notes and traceback stay.
-        let _ = error.value(py).setattr(intern!(py, "args"), (message,));
-        error
+        reworded(py, &error, message)
     }
 
     /// Whether an exception is of this kind.

@@ -280,6 +280,8 @@ REDUCTIONS = {
     "any": _reduction(np.logical_or),
     "max": _reduction(np.maximum),
     "min": _reduction(np.minimum),
+    "nanmax": _reduction(np.fmax),
+    "nanmin": _reduction(np.fmin),
 }
 # Generalized ufuncs, which have a signature, are left out.
 _FOUND = [found for found in vars(np).values() if isinstance(found, np.ufunc) and found.signature is None]

@@ -91,6 +91,7 @@ OPERATIONS |= {
     "np.min": lambda a, _: np.min(a),
     "np.max": lambda a, _: np.max(a, axis="K"),
     "np.max kept": lambda a, _: np.max(a, axis=0, keepdims=True),
+    "smallest without NaN": lambda a, _: ((a - 3) / (a - 3)).min(dim="K", skipna=True),
     "np.ptp": lambda a, _: np.ptp(a, axis=1),
     "np.sum": lambda a, _: np.sum(a),
     "np.sum, where": lambda a, _: np.sum(a, axis=0, where=True),
@@ -115,6 +116,11 @@ def test_results_equal_the_hosts(keywords: dict[str, Any], name: str) -> None:
     expected = operation(field(device="cpu", **keywords), field("IK", device="cpu"))
     same(found, expected, max_ulp=ROUNDED.get(name, 0))
     del found
+
+
+def test_a_sum_without_nan_is_the_hosts() -> None:
+    with pytest.raises(TypeError, match=r"^skipna: .*to_device\('cpu'\)"):
+        field().sum(skipna=True)
 
 
 # Functions without a method of fields; NumPy would read their elements.
