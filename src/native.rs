@@ -80,8 +80,9 @@ mod of_python {
 
     /// Exceptions.
     pub mod errors {
+        pub use crate::python::convert::errors::reworded;
         pub use crate::python::convert::errors::*;
-        pub use crate::python::convert::of_module::{about, register, reworded, warn};
+        pub use crate::python::convert::of_module::{about, register, warn};
     }
 
     /// Conversions of streams.

@@ -11,8 +11,6 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Error, SignatureError};
 use crate::protocol::ExchangeError;
-#[cfg(feature = "signature")]
-use crate::python::convert::of_module::reworded;
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
 
@@ -212,6 +210,15 @@ pub fn exception_set_by(function: &'static str, object: &Bound<'_, PyAny>) -> Py
 /// The error for a C function that failed without setting an exception.
 pub fn no_exception_set(function: &'static str, producer: impl ToString) -> PyErr {
     ExchangeError::Silent { function, producer: producer.to_string() }.into()
+}
+
+/// Returns an error of the same type with another message, and the cause and the traceback of the first.
+#[cfg(feature = "signature")]
+pub fn reworded(py: Python<'_>, error: &PyErr, message: String) -> PyErr {
+    let reworded = new_error_of(&error.get_type(py), message);
+    reworded.set_cause(py, error.cause(py));
+    reworded.set_traceback(py, error.traceback(py));
+    reworded
 }
 
 /// Adds a note to an error.

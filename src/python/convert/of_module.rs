@@ -15,7 +15,7 @@ use crate::memory::cuda::current::with_owned_stream;
 use crate::python::convert::args::{append_ints, check_stream, if_converted, int, iterator, shown};
 use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::convert::dtype::wrapped;
-use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
+use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, reworded, subclass};
 use crate::python::convert::stream::{handle, number, owner};
 use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
 use crate::python::ffi::{deferred, getattr, numpy_api};
@@ -198,14 +198,6 @@ pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
         return reworded(py, &error, format!("field {field:?}: {}", error.value(py)));
     }
     noted(py, &format!("field {field:?}"), error)
-}
-
-/// Returns an error of the same type with another message, and the cause and the traceback of the first.
-pub fn reworded(py: Python<'_>, error: &PyErr, message: String) -> PyErr {
-    let reworded = new_error_of(&error.get_type(py), message);
-    reworded.set_cause(py, error.cause(py));
-    reworded.set_traceback(py, error.traceback(py));
-    reworded
 }
 
 fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
