@@ -1,5 +1,8 @@
 """With NumPy alone, everything works that does not need another library; and no other library is imported unasked."""
 
+import sys
+
+import pytest
 from childproc import run_cases, run_python
 
 # Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
@@ -72,16 +75,22 @@ def test_numpy_is_enough() -> None:
     run_cases(ALONE, CASES)
 
 
-def test_a_sub_interpreter_refuses_the_import() -> None:
-    """The release of memory would hang there."""
-    output = run_python("""
-        try:
+@pytest.mark.parametrize("shared", [True, False], ids=["shared GIL", "own GIL"])
+def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
+    """The release of memory would hang there. From Python 3.12 on, Python itself refuses where an interpreter has a GIL of its own."""
+    output = run_python(f"""
+        import sys
+        if sys.version_info >= (3, 13):
             import _interpreters as interpreters
-        except ModuleNotFoundError:
+            options = {{"config": "legacy" if {shared} else "isolated"}}
+        else:
             import _xxsubinterpreters as interpreters
+            options = {{"isolated": not {shared}}}
         code = "try: import dlfield\\nexcept ImportError as error: print(error, flush=True)"
         for _ in range(2):
-            interpreters.run_string(interpreters.create(), code)
+            interpreters.run_string(interpreters.create(**options), code)
         import dlfield
     """)
-    assert output.count("dlfield: does not work in a sub-interpreter") == 2
+    by_python = not shared and sys.version_info >= (3, 12)
+    refusal = "does not support loading in subinterpreters" if by_python else "dlfield: does not work in a sub-interpreter"
+    assert output.count(refusal) == 2
