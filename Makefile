@@ -37,7 +37,7 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help help-all demo test check lint docs bench test-host test-rust test-sim test-portable test-cuda bench-cuda exhaustive features \
+.PHONY: help help-all demo test check lint docs bench test-host test-rust test-sim test-cuda bench-cuda exhaustive features \
   platforms build-time api semver deny fuzz fuzz-short mutants soak asan sanitize miri versions kernels wheels sdist crate \
   .rust .python .exhaustive-rust .exhaustive-python .fuzz-targets
 
@@ -90,16 +90,11 @@ test-cuda: $(VENV)/.gpu $(VENV)/.example-release ## run the CUDA tests on a GPU,
 bench-cuda: $(VENV)/.gpu $(VENV)/.example-release #: measure on a GPU, and write docs/cuda.md
 	$(RUN) benches/py cuda --write
 
-# The module with the twins of src/python/ffi/private.
-test-portable: $(VENV)/.exhaustive #: part of the Python tests on a module without private API of CPython; part of exhaustive
-	tools/portable.sh "$(BIN)" -q --durations=10
-
 exhaustive: $(VENV)/.exhaustive $(VENV)/.example $(SIM)/.lib #: what `make test` leaves out: more cases, features, clusters, a browser, fuzz-short
 	$(parallel) .exhaustive-python .exhaustive-rust
 
 .exhaustive-python:
 	$(PYTEST) -m "exhaustive or hypothesis" --hypothesis-profile=check
-	@$(MAKE) --no-print-directory test-portable
 	$(call double,2,1) $(PYTEST) -m "exhaustive or hypothesis" --hypothesis-profile=check tests/py/cuda
 	$(call double,2,0) $(PYTEST) tests/py/cuda
 

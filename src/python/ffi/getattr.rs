@@ -7,15 +7,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
-pub use crate::python::ffi::optional_attr::getattr_opt;
 pub use crate::python::ffi::type_lookup::{module_of, on_type};
 
 /// A method to call.
 pub enum Method<'a, 'py> {
     /// A method of the object's type, by name: no bound method is made.
     OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
-    /// A method of the object's type that was looked up there.
-    Unbound(&'a Bound<'py, PyAny>, Bound<'py, PyAny>),
     /// A callable that was looked up.
     Value(Bound<'py, PyAny>),
 }
@@ -44,11 +41,6 @@ impl<'py> Method<'_, 'py> {
                     let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
                     ffi::PyObject_VectorcallMethod(name.as_ptr(), first, flags, keywords)
                 }
-                Method::Unbound(object, function) => {
-                    arguments[1] = object.as_ptr();
-                    let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
-                    ffi::PyObject_Vectorcall(function.as_ptr(), first, flags, keywords)
-                }
                 Method::Value(function) => {
                     let (first, flags) = (arguments.as_mut_ptr().add(2), ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
                     ffi::PyObject_Vectorcall(function.as_ptr(), first, flags, keywords)
@@ -76,6 +68,42 @@ pub fn call_function<'py>(
         let called = ffi::PyObject_Vectorcall(function.as_ptr(), first, count, keywords.as_ptr());
         Bound::from_owned_ptr_or_err(function.py(), called)
     }
+}
+
+/// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
+///
+/// Most objects lack most of the attributes looked up here. This call makes no `AttributeError` for them; PyO3's makes one before
+/// Python 3.13.
+#[cfg(not(Py_3_13))]
+pub fn getattr_opt<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    unsafe extern "C" {
+        /// The name of `PyObject_GetOptionalAttr` in the headers of Python 3.11 and 3.12.
+        fn _PyObject_LookupAttr(
+            object: *mut ffi::PyObject,
+            name: *mut ffi::PyObject,
+            result: *mut *mut ffi::PyObject,
+        ) -> std::ffi::c_int;
+    }
+    let mut found = std::ptr::null_mut();
+    // SAFETY: both are live objects; `found` becomes a new reference, or NULL if the attribute is absent or on an error.
+    unsafe {
+        if _PyObject_LookupAttr(object.as_ptr(), name.as_ptr(), &raw mut found) < 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(Bound::from_owned_ptr_or_opt(object.py(), found))
+    }
+}
+
+/// As above.
+#[cfg(Py_3_13)]
+pub fn getattr_opt<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    object.getattr_opt(name)
 }
 
 /// The one keyword of a call, as the tuple that vectorcall takes.

@@ -2,7 +2,6 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
 /// An attribute that is looked up for a protocol or for metadata.
@@ -97,8 +96,8 @@ impl Names {
         self.0 |= Names::of(&[name]).0;
     }
 
-    pub(super) fn insert_all(&mut self, others: Names) {
-        self.0 |= others.0;
+    pub(super) fn with(self, others: Names) -> Names {
+        Names(self.0 | others.0)
     }
 
     pub(super) fn is_empty(self) -> bool {
@@ -115,44 +114,4 @@ impl From<Name> for Names {
     fn from(name: Name) -> Names {
         Names::of(&[name])
     }
-}
-
-/// The hashes of all names, which are those of the running process.
-pub(super) struct NameHashes {
-    hashes: [isize; Name::ALL.len()],
-    /// The names by the last digits of their hashes.
-    by_end: [Names; 64],
-}
-
-impl NameHashes {
-    #[inline]
-    pub(super) fn get(py: Python<'_>) -> &'static NameHashes {
-        static HASHES: PyOnceLock<NameHashes> = PyOnceLock::new();
-        HASHES.get_or_init(py, || {
-            // The hash of a string is always defined.
-            let hashes = Name::ALL.map(|name| name.text(py).hash().unwrap_or_default());
-            let mut by_end = [Names::NONE; 64];
-            for (hash, name) in hashes.iter().zip(Name::ALL) {
-                by_end[end(*hash)].insert(name);
-            }
-            NameHashes { hashes, by_end }
-        })
-    }
-
-    /// Returns the names that have this hash: a string with this hash can be one of them, and no other name.
-    #[inline]
-    pub(super) fn names(&self, hash: isize) -> Names {
-        let (mut candidates, mut found) = (self.by_end[end(hash)].0, 0);
-        while candidates != 0 {
-            if self.hashes[candidates.trailing_zeros() as usize] == hash {
-                found |= candidates & candidates.wrapping_neg();
-            }
-            candidates &= candidates - 1;
-        }
-        Names(found)
-    }
-}
-
-fn end(hash: isize) -> usize {
-    hash.unsigned_abs() % 64
 }

@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
-use std::ptr::NonNull;
-
 use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -16,7 +14,7 @@ use crate::python::ffi::getattr::{Method, loaded};
 use crate::python::ffi::instance_dict::InstanceDict;
 use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
-use crate::python::import::names::{Name, NameHashes, Names};
+use crate::python::import::names::{Name, Names};
 use crate::python::import::wrapper::Wrapper;
 use crate::python::tensor_api;
 
@@ -37,8 +35,8 @@ pub(super) enum Framework {
 enum Instance {
     /// Nowhere.
     Never,
-    /// In its `__dict__`.
-    InDictionary(InstanceDict),
+    /// In its `__dict__`, which may be created to look into it.
+    InDictionary { place: InstanceDict, may_create: bool },
     /// Anywhere: only a look-up tells.
     Anywhere,
 }
@@ -68,8 +66,6 @@ pub(super) struct TypeInfo {
     on_type: Names,
     /// Those of them that are methods, which every instance has. Properties and slots may be empty.
     methods: Names,
-    /// The method `__dlpack__`, which the type keeps alive in this version.
-    dlpack: Option<NonNull<ffi::PyObject>>,
     instance: Instance,
 }
 
@@ -102,12 +98,12 @@ impl TypeInfo {
         // get another type.
         let (version, ty) = (TypeVersion::of(object), &object.get_type());
         let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
-        let (on_type, methods, dlpack) = on_type(ty);
+        let (on_type, methods) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);
         let table = dlpack_c::table(ty)?;
         let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
         let exported = Exported::Nowhere;
-        let info = TypeInfo { table, framework, wrapper, exported, borrow, on_type, methods, dlpack, instance };
+        let info = TypeInfo { table, framework, wrapper, exported, borrow, on_type, methods, instance };
         // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known.set(version, info));
         Ok(info)
@@ -145,23 +141,19 @@ impl TypeInfo {
     /// Returns the attributes that the object may have. Runs no foreign code.
     #[inline]
     pub(super) fn attributes(&self, object: &Bound<'_, PyAny>) -> Names {
-        let mut found = self.own_attributes(object);
-        found.insert_all(self.on_type);
-        found
+        self.own_attributes(object).with(self.on_type)
     }
 
-    /// As [`TypeInfo::attributes`], without those of the type.
+    /// Returns the attributes that the object may have beside those of its type.
     #[inline(always)]
     fn own_attributes(&self, object: &Bound<'_, PyAny>) -> Names {
-        let dictionary = match self.instance {
-            Instance::Never => return Names::NONE,
-            Instance::Anywhere => return Names::ALL,
-            Instance::InDictionary(dictionary) => dictionary,
+        let has_none = match self.instance {
+            Instance::Never => true,
+            Instance::Anywhere => false,
+            // SAFETY: this is the info of the object's type.
+            Instance::InDictionary { place, may_create } => unsafe { place.is_empty(object, may_create) },
         };
-        let (mut found, py) = (Names::NONE, object.py());
-        // SAFETY: this is the info of the object's type.
-        let is_known = unsafe { dictionary.hashes(object, |hash| found.insert_all(NameHashes::get(py).names(hash))) };
-        if is_known { found } else { Names::ALL }
+        if has_none { Names::NONE } else { Names::ALL }
     }
 
     /// Whether the object may have one of these attributes.
@@ -274,21 +266,13 @@ pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyRe
 /// Returns the method `__dlpack__` of the object, and the info of its type; `None` if it is absent.
 #[inline]
 pub(super) fn dlpack_method<'a, 'py>(object: &'a Bound<'py, PyAny>) -> PyResult<Option<(TypeInfo, Method<'a, 'py>)>> {
-    let (info, looked_up) = TypeInfo::cached_or_found(object)?;
-    let method = match info.dlpack {
-        Some(function) if !looked_up && !info.own_attributes(object).meets(Name::Dlpack.into()) => {
-            // SAFETY: the type is in the version that the info is cached for, in which it keeps this method alive; the
-            // interpreter's own cache of methods relies on the same.
-            Some(Method::Unbound(object, unsafe { Bound::from_borrowed_ptr(object.py(), function.as_ptr()) }))
-        }
-        _ => info.method(object, Name::Dlpack)?,
-    };
-    Ok(method.map(|method| (info, method)))
+    let info = TypeInfo::of(object)?;
+    Ok(info.method(object, Name::Dlpack)?.map(|method| (info, method)))
 }
 
-/// Returns the protocol attributes that a type has, those of them that are methods, and the method `__dlpack__`.
-fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names, Option<NonNull<ffi::PyObject>>) {
-    let (mut found, mut methods, mut dlpack) = (Names::NONE, Names::NONE, None);
+/// Returns the protocol attributes that a type has, and those of them that are methods.
+fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
+    let (mut found, mut methods) = (Names::NONE, Names::NONE);
     let ordinary = has_ordinary_attributes(ty);
     for name in Name::ALL {
         let Some(value) = getattr::on_type(ty, name.text(ty.py())) else { continue };
@@ -300,12 +284,9 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names, Option<NonNull<ffi::PyObjec
         let flags = unsafe { ffi::PyType_GetFlags(value.get_type_ptr()) };
         if ordinary && flags & ffi::Py_TPFLAGS_METHOD_DESCRIPTOR != 0 {
             methods.insert(name);
-            if name == Name::Dlpack {
-                dlpack = NonNull::new(value.as_ptr());
-            }
         }
     }
-    (found, methods, dlpack)
+    (found, methods)
 }
 
 /// Whether an attribute of a type is one that `dlfield.xarray` registered. It only repeats metadata of the object and of the
@@ -362,7 +343,7 @@ impl Instance {
             return Instance::Anywhere;
         }
         // Attributes of tensors are rarely read, so that it may be created.
-        Instance::InDictionary(InstanceDict::of(ty, framework == Framework::Torch))
+        Instance::InDictionary { place: InstanceDict::of(ty), may_create: framework == Framework::Torch }
     }
 }
 

@@ -10,6 +10,7 @@
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -39,8 +40,10 @@ impl TypeVersion {
     #[inline]
     pub fn of(object: &Bound<'_, PyAny>) -> TypeVersion {
         let ty = object.get_type_ptr();
-        // SAFETY: the type of a live object.
-        TypeVersion { ty, version: unsafe { (*ty).tp_version_tag } }
+        // SAFETY: the type of a live object. Without the GIL other threads may change the field, which the interpreter then does
+        // atomically too.
+        let version = unsafe { AtomicU32::from_ptr(&raw mut (*ty).tp_version_tag) }.load(Ordering::Acquire);
+        TypeVersion { ty, version }
     }
 
     /// Whether the type has a version: without one nothing is cached for it.
