@@ -80,8 +80,8 @@ MUTATIONS = (
     Mutation(
         "bind does not check earlier arguments after code of later ones",
         "python/src/signature/bind.rs",
-        "            if ran_code {\n",
-        "            if ran_code && false {\n",
+        "            bound.check_unmoved(py, known)?;\n",
+        "",
         functions=("Signature.bind",),
     ),
     Mutation(
@@ -97,14 +97,6 @@ MUTATIONS = (
         "    if !ran_no_code {\n",
         "    if !ran_no_code && false {\n",
         of_extension=True,
-    ),
-    Mutation(
-        "a cold look-up of a type does not count as code",
-        f"{IMPORT}/table.rs",
-        "        imported.ran_no_code &= !looked_up;\n",
-        "        let _ = looked_up;\n",
-        of_extension=True,
-        functions=("kinds.several",),
     ),
     Mutation(
         "PyTorch is given a managed tensor of a type that it may lack",

@@ -62,7 +62,7 @@ unsafe extern "C" fn describe(object: *mut c_void, out: *mut Field) -> c_int {
             let waits = sync::may_have_device_work(tensor);
             let code = if waits { guarded(|py| Ok(sync::synchronize_host(py, tensor)?)) } else { 0 };
             if code == 0 {
-                out.write(Field::of(descriptor, waits));
+                out.write(Field::of(descriptor));
             }
             code
         })

@@ -47,7 +47,7 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
     let request = const { &Request::new(RequestAccess::Read).with_metadata() };
     let mut imported = Imported::new(descriptor);
     match import::describe(data, request, &mut imported) {
-        Ok(()) => imported.ran_no_code,
+        Ok(()) => true,
         Err(error) => {
             drop(error);
             fastcall::drop_deferred_references();

@@ -287,11 +287,9 @@ unsafe extern "C" fn describe(
 fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>; 5]>) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let made = freelist::create(py, |description: &mut PyDescriptor| {
-        if arguments.is_none()
-            && let Some(ran_code) = import::describe_exact_array(obj, description.descriptor_mut())?
-        {
+        if arguments.is_none() && import::describe_exact_array(obj, description.descriptor_mut())? {
             description.set(obj.clone(), "numpy");
-            return if ran_code { import::check_described(&description.parts(py)) } else { Ok(()) };
+            return Ok(());
         }
         let (metadata, options);
         let request = if let Some(arguments) = arguments {
@@ -303,13 +301,8 @@ fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>
         };
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, request, &mut imported)?;
-        let Imported { owner, owner_needs_object, protocol, ran_no_code, readonly_unknown, .. } = imported;
-        // Memory with an owner stays in place.
-        let may_have_moved = !ran_no_code && owner.is_none();
+        let Imported { owner, owner_needs_object, protocol, readonly_unknown, .. } = imported;
         description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
-        if may_have_moved {
-            import::check_described(&description.parts(py))?;
-        }
         if arguments.is_none() {
             return Ok(());
         }

@@ -86,7 +86,7 @@ unsafe extern "C" fn bind(
         let made = freelist::create(py, |bound: &mut PyBound| {
             let known = signature.get();
             let fields = bound.prepare(&signature);
-            let (mut absent, mut ran_code) = (fields.len(), false);
+            let mut absent = fields.len();
             for (position, name) in keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate() {
                 // SAFETY: as above.
                 let (name, value) =
@@ -99,16 +99,13 @@ unsafe extern "C" fn bind(
                 if fields[place].is_some() {
                     return Err(known.misused(py, SignatureError::Twice { field: known.spec(place).0.into() }));
                 }
-                let earlier = absent < fields.len();
-                fields[place] = Some(Field::bind(&value, known, place, earlier, &mut ran_code)?);
+                fields[place] = Some(Field::bind(&value, known, place)?);
                 absent -= 1;
             }
             if absent > 0 {
                 check_complete(py, known, fields)?;
             }
-            if ran_code {
-                bound.check_unmoved(py, known)?;
-            }
+            bound.check_unmoved(py, known)?;
             bound.check_sizes(known).map_err(|error| known.misused(py, error))?;
             bound.check_overlap(known).map_err(Error::from)?;
             if known.copies {

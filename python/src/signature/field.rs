@@ -38,16 +38,10 @@ struct Copy {
 }
 
 impl Field {
-    /// Describes and checks an argument. Allocates a temporary copy if one is needed and `signature` allows it. Sets
-    /// `ran_code` if foreign code may have run, which may have changed this argument or, if there are any, `earlier` ones.
+    /// Describes and checks an argument. Allocates a temporary copy if one is needed and `signature` allows it. May call back into
+    /// Python code, which may change every argument: the caller checks all of them afterwards.
     #[inline]
-    pub(crate) fn bind(
-        value: &Bound<'_, PyAny>,
-        signature: &PySignature,
-        place: usize,
-        earlier: bool,
-        ran_code: &mut bool,
-    ) -> PyResult<Field> {
+    pub(crate) fn bind(value: &Bound<'_, PyAny>, signature: &PySignature, place: usize) -> PyResult<Field> {
         let py = value.py();
         let (name, spec) = signature.spec(place);
         let device = signature.signature.device();
@@ -55,9 +49,7 @@ impl Field {
         let described = freelist::create(py, |description: &mut PyDescriptor| {
             let writes = spec.declared_access().writes();
             let found = describe_argument(value, device, writes, description);
-            let found = found.map_err(|error| errors::about(py, name, error))?;
-            *ran_code |= found.ran_code || found.ran_code_before && earlier;
-            hooks = found.hooks;
+            hooks = found.map_err(|error| errors::about(py, name, error))?;
             let fits = spec.orient(description.descriptor_mut());
             Ok(fits.map_err(|error| dlfield::Error::from(SignatureError::of(name, error)))?)
         })?;

@@ -89,12 +89,6 @@ pub fn current_stream(device: Device) -> CurrentStream {
     CurrentStream { used, thread: PhantomData }
 }
 
-/// Returns whether the calling thread has set a current stream, of any device.
-#[cfg(feature = "python")]
-pub(crate) fn has_current_stream() -> bool {
-    CURRENT.try_with(|streams| !streams.borrow().is_empty()).unwrap_or(false)
-}
-
 /// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
 ///
 /// # Safety

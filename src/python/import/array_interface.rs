@@ -33,7 +33,6 @@ pub(super) fn import(
     drop(value);
     check_copied(&dict, request)?;
     let held = dictionary::on_host(object, &Entries::of(&dict)?, &HOST, imported.descriptor)?;
-    imported.discarded_nothing = held.is_none();
     imported.owner_needs_object = held.is_none() && request.ownership == Ownership::Borrow;
     let owner = match (held, request.ownership) {
         // A buffer keeps its memory.

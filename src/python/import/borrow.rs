@@ -3,11 +3,9 @@
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
-use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::stream_sync::synchronize_described;
-use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{numpy, table};
 use crate::python::tensor_api;
 use crate::tensor::Owner;
@@ -39,8 +37,8 @@ pub struct Borrowed {
 impl Borrowed {
     /// Memory that the object itself keeps, and that has a read-only flag.
     #[inline]
-    fn of_known(source: BorrowSource, ran_no_code: bool) -> Borrowed {
-        Borrowed { owner: None, source, tensor: None, readonly_unknown: false, ran_no_code }
+    fn of_known(source: BorrowSource) -> Borrowed {
+        Borrowed { owner: None, source, tensor: None, readonly_unknown: false, ran_no_code: true }
     }
 
     /// Waits for device work on the memory that was borrowed from the object, as the host is about to use it.
@@ -58,45 +56,27 @@ impl Borrowed {
 #[inline]
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
     if let Some(api) = tensor_api::of(obj)
-        && let Some(waited) = api.describe(obj, descriptor)?
+        && api.describe(obj, descriptor)?
     {
-        return Ok(Borrowed::of_known(BorrowSource::None, !waited));
+        return Ok(Borrowed::of_known(BorrowSource::None));
     }
-    if let Some(ran_code) = numpy::describe_exact(obj, descriptor)? {
-        return Ok(Borrowed::of_known(BorrowSource::Argument, !ran_code));
+    if numpy::describe_exact(obj, descriptor)? {
+        return Ok(Borrowed::of_known(BorrowSource::Argument));
     }
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
     let mut imported = Imported::new(descriptor);
     table::describe(obj, request, &mut imported)?;
-    let mut inner = imported.inner.take();
-    while let Some(next) = inner.as_mut().and_then(|inner| inner.inner.take()) {
-        inner = Some(next);
-    }
-    let array = inner.as_ref().map_or(obj, |inner| &inner.array);
+    let array = imported.innermost(obj);
     let tensor = tensor_api::of(array).map(|_| array.clone().unbind());
-    let source = match inner {
-        Some(inner) => {
-            if can_reborrow(&inner.array, imported.protocol)? {
-                BorrowSource::Inside(inner.array.unbind())
-            } else {
-                BorrowSource::None
-            }
-        }
-        None if imported.is_tensor => BorrowSource::None,
-        // Only arrays of NumPy and PyTorch are imported without running foreign code.
-        None if imported.ran_no_code || can_reborrow(obj, imported.protocol)? => BorrowSource::Argument,
-        None => BorrowSource::None,
+    // Only arrays of NumPy and PyTorch, and tensors, are imported without an owner.
+    let source = if imported.owner.is_some() || imported.is_tensor {
+        BorrowSource::None
+    } else if imported.inner.is_some() {
+        BorrowSource::Inside(array.clone().unbind())
+    } else {
+        BorrowSource::Argument
     };
-    let Imported { owner, readonly_unknown, ran_no_code, .. } = imported;
-    Ok(Borrowed { owner, source, tensor, readonly_unknown, ran_no_code })
-}
-
-/// Whether [`reborrow`](crate::python::import::reborrow) can describe an array that was imported by this protocol.
-fn can_reborrow(array: &Bound<'_, PyAny>, protocol: &str) -> PyResult<bool> {
-    match protocol {
-        "numpy" => Ok(is_array(array)),
-        "dlpack-c" => Ok(TypeInfo::of(array)?.torch_borrow().is_some()),
-        _ => Ok(false),
-    }
+    let Imported { owner, readonly_unknown, .. } = imported;
+    Ok(Borrowed { owner, source, tensor, readonly_unknown, ran_no_code: false })
 }

@@ -39,8 +39,6 @@ fn import_tensor(
     }
     imported.is_tensor = true;
     tensor.describe_into(imported.descriptor);
-    // Other threads may run while this one waits for a device.
-    imported.ran_no_code = !sync::may_have_device_work(tensor);
     if imported.descriptor.device() == Device::CPU {
         // Users of a description may read the host memory at its address.
         sync::synchronize_host(py, tensor)?;

@@ -6,9 +6,9 @@ use std::ffi::CStr;
 
 #[cfg(feature = "signature")]
 use dlpark::ManagedTensorBase;
-use dlpark::ffi::{DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
-use pyo3::exceptions::{PyRecursionError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple};
@@ -18,7 +18,6 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 #[cfg(feature = "signature")]
 use crate::error::Result;
-use crate::memory::cuda::current::has_current_stream;
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::python::convert::args;
@@ -28,9 +27,9 @@ use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
-use crate::python::import::type_info::{Exported, Framework, TypeInfo};
+use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{array_interface, buffer, cuda_array_interface, owners, stream_sync, torch, type_info};
-use crate::python::interrupt::{answer, is_interrupt};
+use crate::python::interrupt::answer;
 use crate::python::py_owner;
 #[cfg(feature = "signature")]
 use crate::python::sync;
@@ -49,7 +48,6 @@ pub(super) fn import(
         let found = export(object, request, imported)?;
         if found && imported.readonly_unknown && is_writable_elsewhere(object, imported.descriptor)? {
             imported.readonly_unknown = false;
-            imported.discarded_nothing = false;
             imported.descriptor.set_readonly(false);
         }
         return Ok(found);
@@ -89,22 +87,6 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         torch::refuse_more(object, request, true)?;
     }
     let version = max_version(py)?;
-    let mut exported = None;
-    if may_export_at_once(info, request) {
-        let result = method.call(py, [version], Some(MAX_VERSION.get(py)?));
-        let held = result.as_ref().ok().and_then(|capsule| Some((capsule, Held::of(capsule)?)));
-        if let Some((capsule, held)) = held.filter(|(_, held)| held.is_on_host()) {
-            imported.discarded_nothing = true;
-            return held.consume(capsule, request, imported);
-        }
-        exported = match result {
-            // An interrupt, or a recursion without end, which would call everything twice at each level.
-            Err(error) if is_interrupt(py, &error) || error.is_instance_of::<PyRecursionError>(py) => {
-                return Err(error);
-            }
-            result => Some(result),
-        };
-    }
     let found = match type_info::method(object, Name::DlpackDevice)? {
         Some(method) => Some(device_of(&method.call(py, [], None)?)?),
         None => None,
@@ -128,14 +110,8 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
     // A description of memory that the producer has moved would not be of the object's memory.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
     let result = if elsewhere.is_none() && stream.is_none() && !in_place {
-        match exported {
-            // It was called just so.
-            Some(result) => result,
-            None => method.call(py, [version], Some(MAX_VERSION.get(py)?)),
-        }
+        method.call(py, [version], Some(MAX_VERSION.get(py)?))
     } else {
-        // The capsule releases what was exported without these keywords.
-        drop(exported);
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "max_version"), version)?;
         if let Some(wanted) = elsewhere {
@@ -169,7 +145,6 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }
-    remember_export(object, info, found, imported.descriptor.device());
     match TypeInfo::of(object)?.framework {
         // A JAX array is immutable, also if the caller passes `writable=True`.
         Framework::Jax => imported.readonly_unknown = false,
@@ -184,31 +159,6 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         _ => {}
     }
     Ok(true)
-}
-
-/// Whether `__dlpack__` is called without `__dlpack_device__` before it, as all objects of the type had host memory so far.
-///
-/// Nothing is lost if this one has other memory, as its capsule says. That was exported for the legacy default stream, which
-/// a producer assumes without `stream`, and which it would have got, as the thread has set no other; it is released, and
-/// exported again with the keywords for its device. What depends on the device otherwise, is requested here too.
-fn may_export_at_once(info: TypeInfo, request: &Request<'_, '_>) -> bool {
-    info.exported == Exported::OnHost
-        && request.device.is_none_or(|device| device == Device::CPU)
-        && request.stream.is_none_or(|stream| stream.is_none())
-        && request.copy != Some(false)
-        && !has_current_stream()
-}
-
-/// Remembers on which device an object was, as `__dlpack_device__` and the capsule state it, for the next object of its type.
-fn remember_export(object: &Bound<'_, PyAny>, info: TypeInfo, stated: Option<Device>, found: Device) {
-    let exported = match info.exported {
-        Exported::Nowhere if stated == Some(Device::CPU) && found == Device::CPU => Exported::OnHost,
-        Exported::OnHost if found == Device::CPU => Exported::OnHost,
-        _ => Exported::Anywhere,
-    };
-    if exported != info.exported && info.framework == Framework::Other && info.has_dlpack_methods() {
-        TypeInfo::remember_export(object, exported);
-    }
 }
 
 /// Rejects a value that is not a stream of the device: the host has none, and CUDA and ROCm each reject some numbers.
@@ -264,20 +214,6 @@ impl Held {
             let legacy = is_capsule(object, LEGACY);
             legacy.then(|| Held::Legacy(ffi::PyCapsule_GetPointer(object.as_ptr(), LEGACY.as_ptr()).cast()))
         }
-    }
-
-    /// Whether it is of a supported version, and on the host.
-    fn is_on_host(self) -> bool {
-        // SAFETY: the capsule keeps the struct. The version is the first field in every major version, and the rest is read
-        // only in the supported one.
-        let device = unsafe {
-            match self {
-                Held::Versioned(held) if (*held).version.major != dlpack::VERSION.major => return false,
-                Held::Versioned(held) => (*held).dl_tensor.device,
-                Held::Legacy(held) => (*held).dl_tensor.device,
-            }
-        };
-        device.device_type == DLDeviceType::CPU && device.device_id == 0
     }
 
     /// As [`consume`]: takes the managed tensor out of its capsule.

@@ -19,7 +19,12 @@ pub(super) fn import<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    let interface = imported.interface.insert(Interface::of(object, request.device.or(request.near))?);
+    let interface = Interface::of(object, request.device.or(request.near))?;
+    if interface.sources().is_empty() {
+        // Asked for again after another protocol, whose look-up may add it.
+        return Ok(false);
+    }
+    let interface = imported.interface.insert(interface);
     let Some(source) = interface.sources().first() else { return Ok(false) };
     let buffer = source.chosen(request.device)?;
     let dict = buffer.dict(source.name)?;

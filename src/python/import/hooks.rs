@@ -24,8 +24,6 @@ pub(super) fn run_acquire<'py>(
     if is_ready || !TypeInfo::of(object)?.may_have_hooks(object) {
         return Ok(());
     }
-    // The references to hooks that are not called here are dropped later, as those of errors.
-    imported.discarded_nothing = false;
     if imported.interface.is_none() {
         imported.interface = Some(Interface::of(object, request.device.or(request.near))?);
     }

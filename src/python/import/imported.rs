@@ -33,10 +33,6 @@ pub struct Imported<'d, 'py> {
     pub(super) is_tensor: bool,
     /// Whether the descriptor has all metadata of the object, and the object has no hooks.
     pub(super) has_all_metadata: bool,
-    /// Whether no foreign code ran during the import, so that no other array can have changed.
-    pub ran_no_code: bool,
-    /// Whether the importer knows that no error was discarded, whose references PyO3 would keep until the next call.
-    pub(super) discarded_nothing: bool,
     /// The object's data interface, if it was looked up.
     pub interface: Option<Interface<'py>>,
     /// The array inside the object, if the object is a wrapper.
@@ -69,7 +65,7 @@ pub struct Inner<'py> {
     pub(super) inner: Option<Box<Inner<'py>>>,
 }
 
-impl<'d> Imported<'d, '_> {
+impl<'d, 'py> Imported<'d, 'py> {
     /// A result to fill in, with a descriptor to fill in.
     #[inline]
     pub fn new(descriptor: &'d mut Descriptor) -> Self {
@@ -83,8 +79,6 @@ impl<'d> Imported<'d, '_> {
             promise: None,
             is_tensor: false,
             has_all_metadata: false,
-            ran_no_code: false,
-            discarded_nothing: false,
             interface: None,
             inner: None,
             release: Release(None),
@@ -110,6 +104,16 @@ impl<'d> Imported<'d, '_> {
             return Ok(false);
         }
         Ok(self.inner.is_some() || TypeInfo::of(object)?.may_be_labelled(object))
+    }
+
+    /// Returns the array that has the memory: the object, or what it wraps.
+    pub(super) fn innermost<'a>(&'a self, object: &'a Bound<'py, PyAny>) -> &'a Bound<'py, PyAny> {
+        let mut found = object;
+        let mut inner = &self.inner;
+        while let Some(next) = inner {
+            (found, inner) = (&next.array, &next.inner);
+        }
+        found
     }
 
     /// Returns the hooks of the object, or else those of the array inside it, for memory on `device`.

@@ -84,7 +84,7 @@ fn import_struct(
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if request.ownership == Ownership::Borrow {
-        imported.ran_no_code = !describe(object, imported.descriptor)?;
+        describe(object, imported.descriptor)?;
         return Ok(imported.borrowed());
     }
     import_pinned(object, imported)
@@ -99,10 +99,10 @@ fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> 
 }
 
 /// Describes an exact array for the length of a call. Such an array has no metadata and no hooks, and its memory is the host's:
-/// nothing else is left of an import. `None` for other objects; else whether foreign code may have run.
+/// nothing else is left of an import. `false` for other objects.
 #[inline]
-pub fn describe_exact(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<bool>> {
-    if is_exact(object) { describe(object, descriptor).map(Some) } else { Ok(None) }
+pub fn describe_exact(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    if is_exact(object) { describe(object, descriptor).map(|()| true) } else { Ok(false) }
 }
 
 /// Whether an exact array has the address, element type, shape and strides that it was described with, and is still writable if it
@@ -122,17 +122,20 @@ pub fn is_as_described(object: &Bound<'_, PyAny>, found: &Descriptor) -> bool {
     })
 }
 
-/// Describes an object that is an array. `true` if its dtype had to be inspected, which may run foreign code.
+/// Describes an object that is an array.
 #[inline]
-pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
-    let native = native_dtype(object);
-    // Read before the memory: inspecting it may run foreign code, which may change the array's shape.
-    let dtype = match native {
-        Some(dtype) => dtype,
-        None => dtype::of_descriptor(&dtype_object(object)?)?,
-    };
-    set(object, dtype, descriptor)?;
-    Ok(native.is_none())
+pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    match native_dtype(object) {
+        Some(dtype) => set(object, dtype, descriptor),
+        None => describe_inspected(object, descriptor),
+    }
+}
+
+/// As [`describe`], for a dtype that has to be inspected first, which may call back into Python code.
+#[cold]
+fn describe_inspected(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    dtype::of_descriptor(&dtype_object(object)?)?;
+    redescribe(object, descriptor)
 }
 
 /// As [`describe`], without running foreign code: the error does not show an element type that cannot be shared.

@@ -32,7 +32,10 @@ pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyRes
 pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
     // A tensor keeps its memory for life. Extensions know the module's class by its C API. Neither runs any code: that could
     // move the memory again.
-    if own_classes::tensor(object).is_some() || tensor_api::of(object).is_some() {
+    if numpy::is_as_described(object, found)
+        || own_classes::tensor(object).is_some()
+        || tensor_api::of(object).is_some()
+    {
         return Ok(());
     }
     let mut now = Descriptor::BLANK;
@@ -87,7 +90,17 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     Ok(owner)
 }
 
-impl Imported<'_, '_> {
+impl<'py> Imported<'_, 'py> {
+    /// Rejects memory that its array has moved since it was located.
+    #[cold]
+    pub(super) fn check_unmoved(&self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+        let array = self.innermost(object);
+        match own_classes::description(array) {
+            Some(description) => check_unmoved(&description.object, self.descriptor),
+            None => check_unmoved(array, self.descriptor),
+        }
+    }
+
     /// Takes the owner of the memory out; if the memory belongs to the object, makes an owner that keeps it in place.
     pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Owner> {
         self.owner.take().map_or_else(|| pinned(object, self.descriptor), Ok)

@@ -14,7 +14,7 @@ use crate::python::ffi::deferred;
 use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::names::{Name, Names};
 use crate::python::import::request::{Ownership, Request, RequestAccess, is_never_array, not_an_array};
-use crate::python::import::type_info::{Exported, Framework, TypeInfo};
+use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
     array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
@@ -69,12 +69,10 @@ static BY_CLASS: [Protocol; 2] =
 const JAX: Protocol = Protocol::of_type("jax", jax::import, false);
 const BUILTIN: Protocol = Protocol::of_type("buffer", buffer::hold, true);
 
-const DLPACK: Protocol = Protocol::of_attributes("dlpack", dlpack::import, &[Name::Dlpack]);
-
 /// The other protocols, tried if there is no wrapper to peel.
 static OTHERS: [Protocol; 10] = [
     Protocol::of_type("numpy", numpy::import_subclass, false),
-    DLPACK,
+    Protocol::of_attributes("dlpack", dlpack::import, &[Name::Dlpack]),
     Protocol::of_type("dlpack", capsule::import, true),
     Protocol::of_attributes("gt", gt_data_interface::import, &[Name::GtDataInterface, Name::GtInterface]),
     Protocol::of_attributes("cuda-array-interface", cuda_array_interface::import_cuda, &[Name::CudaArrayInterface]),
@@ -122,6 +120,10 @@ pub(super) fn import<'py>(
     {
         set_metadata(object, request, given, imported)?;
     }
+    if imported.owner.is_none() && (!imported.has_all_metadata || imported.descriptor.device() != Device::CPU) {
+        // Hooks, labels and streams were asked for since the memory was located.
+        imported.check_unmoved(object)?;
+    }
     Ok(true)
 }
 
@@ -142,12 +144,11 @@ fn import_by_info<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    let (info, looked_up) = TypeInfo::cached_or_found(object)?;
+    let info = TypeInfo::of(object)?;
     if let Some(table) = info.table
         && dlpack_c_exchange::import(object, &info, table, request, imported)?
     {
         imported.protocol = "dlpack-c";
-        imported.ran_no_code &= !looked_up;
         return Ok(true);
     }
     match info.framework {
@@ -163,22 +164,17 @@ fn import_other<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    let info = TypeInfo::of(object)?;
-    if info.wrapper.is_some() {
+    if TypeInfo::of(object)?.wrapper.is_some() {
         return import_wrapped(object, request, imported);
     }
-    // What comes before DLPack goes by the type alone, and did not import other objects of this type.
-    let found = info.exported == Exported::OnHost && DLPACK.import_by(object, request, imported)?
-        || first_of_others(object, request, imported)?;
+    let found = first_of_others(object, request, imported)?;
     if found {
         // The attributes that may have metadata include those that may have hooks.
         imported.has_all_metadata |= !TypeInfo::of(object)?.may_be_labelled(object);
         finish(object, request, imported)?;
-        imported.ran_no_code = false;
     }
-    if !imported.discarded_nothing {
-        deferred::drop_deferred_references();
-    }
+    // Frees errors that importers discarded before a retry.
+    deferred::drop_deferred_references();
     Ok(found)
 }
 
@@ -249,8 +245,6 @@ fn import_wrapped<'py>(
         (current, current_request) = (array, next_request);
     }
     finish(&current, &current_request, imported)?;
-    // Looking up the wrapped array and the protocol attributes may have run foreign code.
-    imported.ran_no_code = false;
     while let Some(PeeledWrapper { object, request, peeled }) = wrappers.pop() {
         // A wrapper's array may be replaced at any time, so the owner keeps this array. That of a tensor keeps the memory by
         // itself, and knows the streams that work on it.
@@ -305,9 +299,7 @@ fn finish<'py>(
 ) -> PyResult<()> {
     if !imported.has_all_metadata && !imported.is_tensor {
         hooks::run_acquire(object, request, imported)?;
-        imported.ran_no_code = false;
     }
-    imported.ran_no_code &= imported.descriptor.device() == Device::CPU;
     order_streams(object, request, imported)
 }
 

@@ -41,17 +41,6 @@ enum Instance {
     Anywhere,
 }
 
-/// Where the memory was that objects of a type have exported by `__dlpack__` so far.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exported {
-    /// Nothing was exported yet.
-    Nowhere,
-    /// Always on the host, as `__dlpack_device__` has said.
-    OnHost,
-    /// Elsewhere too.
-    Anywhere,
-}
-
 /// What the importers need to know about a type.
 #[derive(Clone, Copy)]
 pub(super) struct TypeInfo {
@@ -59,7 +48,6 @@ pub(super) struct TypeInfo {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
-    pub(super) exported: Exported,
     /// The function that borrows the `DLTensor` of a PyTorch tensor.
     borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
@@ -74,18 +62,12 @@ thread_local! {
 }
 
 impl TypeInfo {
-    /// Returns the info of an object's type.
+    /// Returns the info of an object's type. Looking up a type that is not cached may call back into Python code.
     #[inline]
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
-        TypeInfo::cached_or_found(object).map(|(info, _)| info)
-    }
-
-    /// As [`TypeInfo::of`]. Returns also whether the type had to be looked up, which may have run foreign code.
-    #[inline]
-    pub(super) fn cached_or_found(object: &Bound<'_, PyAny>) -> PyResult<(TypeInfo, bool)> {
         match KNOWN.try_with(|known| known.get(object)) {
-            Ok(Some(info)) => Ok((info, false)),
-            _ => TypeInfo::find(object).map(|info| (info, true)),
+            Ok(Some(info)) => Ok(info),
+            _ => TypeInfo::find(object),
         }
     }
 
@@ -102,8 +84,7 @@ impl TypeInfo {
         let instance = Instance::of(ty, framework, wrapper);
         let table = dlpack_c::table(ty)?;
         let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
-        let exported = Exported::Nowhere;
-        let info = TypeInfo { table, framework, wrapper, exported, borrow, on_type, methods, instance };
+        let info = TypeInfo { table, framework, wrapper, borrow, on_type, methods, instance };
         // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known.set(version, info));
         Ok(info)
@@ -114,22 +95,6 @@ impl TypeInfo {
     #[inline]
     pub(super) fn torch_borrow(&self) -> Option<dlpack_c::Borrow> {
         self.borrow
-    }
-
-    /// Remembers where an object's memory was, for the next object of its type.
-    pub(super) fn remember_export(object: &Bound<'_, PyAny>, exported: Exported) {
-        // A thread that is about to end remembers nothing, and asks again.
-        let _ = KNOWN.try_with(|known| {
-            if let Some(info) = known.get(object) {
-                known.set(TypeVersion::of(object), TypeInfo { exported, ..info });
-            }
-        });
-    }
-
-    /// Whether all instances have both methods of DLPack, and no code of the type looks them up.
-    #[inline]
-    pub(super) fn has_dlpack_methods(&self) -> bool {
-        self.methods.meets(Name::Dlpack.into()) && self.methods.meets(Name::DlpackDevice.into())
     }
 
     /// Whether the type has this attribute.

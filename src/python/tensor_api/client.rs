@@ -69,21 +69,19 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<Api>> {
 }
 
 impl Api {
-    /// Describes a tensor for access by the host, without metadata. Returns whether this has waited for a device, so that other
-    /// threads may have run; `None` for memory that is not the host's.
+    /// Describes a tensor for access by the host, without metadata. `false` for memory that is not the host's.
     #[inline(always)]
-    pub(crate) fn describe(self, tensor: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<bool>> {
+    pub(crate) fn describe(self, tensor: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
         let mut field = MaybeUninit::uninit();
         // SAFETY: the table is that of the object's class, and fills the struct on success. The object lives.
         unsafe {
             match (self.0.describe)(tensor.as_ptr().cast(), field.as_mut_ptr()) {
                 0 => {}
-                ELSEWHERE => return Ok(None),
+                ELSEWHERE => return Ok(false),
                 _ => return Err(errors::exception_set_by("dlfield.Tensor._c_api.describe", tensor)),
             }
-            let field = field.assume_init_ref();
-            field.read_into(descriptor)?;
-            Ok(Some(field.has_waited()))
+            field.assume_init_ref().read_into(descriptor)?;
+            Ok(true)
         }
     }
 

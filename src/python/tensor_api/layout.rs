@@ -21,7 +21,7 @@ macro_rules! check {
     };
 }
 
-check!(Field: 48, data: 0, shape: 8, strides: 16, ndim: 24, device: 32, dtype: 40, readonly: 44, waited: 45);
+check!(Field: 48, data: 0, shape: 8, strides: 16, ndim: 24, device: 32, dtype: 40, readonly: 44);
 check!(Label: 24, kind: 0, number: 4, text: 8, len: 16);
 check!(FieldMetadata: 40, ndim: 0, labels: 8, origin: 16, halo: 24, halo_is_cut: 32);
 check!(FieldPromise: 96, ndim: 0, alignment_size: 8, aligned_index: 16, has_layout: 24, is_padded: 25, layout: 26);

@@ -87,7 +87,7 @@ impl NewTensor {
         let mut labels = MaybeUninit::uninit();
         let promise = tensor.promise().is_stated().then(|| FieldPromise::of(tensor.promise(), ndim));
         create(&NewTensor {
-            field: Field::of(descriptor, false),
+            field: Field::of(descriptor),
             metadata: FieldMetadata::of(descriptor, &mut labels),
             promise: promise.as_ref().map_or(null(), std::ptr::from_ref),
             owner: owner.address,

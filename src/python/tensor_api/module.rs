@@ -70,7 +70,7 @@ impl SharedTensor {
             py.detach(|| owner.export())?;
         }
         Ok(SharedTensor {
-            field: Field::of(tensor.descriptor(), false),
+            field: Field::of(tensor.descriptor()),
             promise: FieldPromise::of(tensor.promise(), tensor.descriptor().ndim()),
             owner: owner.into_raw(),
         })

@@ -23,13 +23,12 @@ pub struct Field {
     pub(super) device: DLDevice,
     pub(super) dtype: DLDataType,
     pub(super) readonly: bool,
-    pub(super) waited: bool,
 }
 
 impl Field {
-    /// The parts of a descriptor. `waited`: whether the call that returns them has waited for a device.
+    /// The parts of a descriptor.
     #[inline]
-    pub fn of(descriptor: &Descriptor, waited: bool) -> Field {
+    pub fn of(descriptor: &Descriptor) -> Field {
         Field {
             data: descriptor.ptr(),
             shape: descriptor.shape().as_ptr(),
@@ -38,7 +37,6 @@ impl Field {
             device: descriptor.device().to_dlpack(),
             dtype: descriptor.dtype().to_dlpack(),
             readonly: descriptor.is_readonly(),
-            waited,
         }
     }
 
@@ -54,11 +52,6 @@ impl Field {
         let (shape, strides) = unsafe { (entries(self.shape, self.ndim), entries(self.strides, self.ndim)) };
         descriptor.set_checked(self.data, device, dtype, self.readonly, shape, strides);
         Ok(())
-    }
-
-    /// Whether the call that returned these parts has waited for a device.
-    pub(super) fn has_waited(&self) -> bool {
-        self.waited
     }
 }
 

@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+
 from childproc import run_cases, run_python
 
 # Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
@@ -77,7 +78,7 @@ def test_numpy_is_enough() -> None:
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared GIL", "own GIL"])
 def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
-    """The release of memory would hang there. From Python 3.12 on, Python itself refuses where an interpreter has a GIL of its own."""
+    """The release of memory would hang there. From 3.12 on, Python itself refuses where an interpreter has its own GIL."""
     output = run_python(f"""
         import sys
         if sys.version_info >= (3, 13):
@@ -92,5 +93,7 @@ def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
         import dlfield
     """)
     by_python = not shared and sys.version_info >= (3, 12)
-    refusal = "does not support loading in subinterpreters" if by_python else "dlfield: does not work in a sub-interpreter"
+    refusal = (
+        "does not support loading in subinterpreters" if by_python else "dlfield: does not work in a sub-interpreter"
+    )
     assert output.count(refusal) == 2
