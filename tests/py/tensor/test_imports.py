@@ -78,7 +78,7 @@ def test_numpy_is_enough() -> None:
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared GIL", "own GIL"])
 def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
-    """The release of memory would hang there. From 3.12 on, Python itself refuses where an interpreter has its own GIL."""
+    """The release of memory would hang there. From 3.12 on, Python refuses where an interpreter has its own GIL."""
     output = run_python(f"""
         import sys
         if sys.version_info >= (3, 13):
