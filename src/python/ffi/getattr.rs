@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
-pub use crate::python::ffi::type_lookup::{module_of, on_type};
+pub use crate::python::ffi::types::{module_of, on_type};
 
 /// A method to call.
 pub enum Method<'a, 'py> {

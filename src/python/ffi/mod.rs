@@ -9,12 +9,10 @@ pub mod dlpack_c;
 #[cfg(feature = "signature")]
 pub mod fastcall;
 pub mod getattr;
-pub mod instance_dict;
 pub mod new_error;
 pub mod numpy_api;
 #[cfg(feature = "signature")]
 pub mod panics;
 pub mod refcount;
 pub mod saved_error;
-pub mod type_cache;
-pub mod type_lookup;
+pub mod types;

@@ -80,9 +80,6 @@ pub(super) struct Names(u16);
 impl Names {
     pub(super) const NONE: Names = Names(0);
 
-    /// All names.
-    pub(super) const ALL: Names = Names::of(&Name::ALL);
-
     pub(super) const fn of(names: &[Name]) -> Names {
         let (mut bits, mut place) = (0, 0);
         while place < names.len() {
@@ -94,10 +91,6 @@ impl Names {
 
     pub(super) fn insert(&mut self, name: Name) {
         self.0 |= Names::of(&[name]).0;
-    }
-
-    pub(super) fn with(self, others: Names) -> Names {
-        Names(self.0 | others.0)
     }
 
     pub(super) fn is_empty(self) -> bool {

@@ -16,6 +16,7 @@ use crate::python::import::names::{Name, Names};
 use crate::python::import::request::{Ownership, Request, RequestAccess, is_never_array, not_an_array};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::unwrap::Peeled;
+use crate::python::import::wrapper::Wrapper;
 use crate::python::import::{
     array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
     gt_data_interface, hooks, host_device, jax, metadata, numpy, owners, stream_sync, unwrap,
@@ -83,26 +84,14 @@ static OTHERS: [Protocol; 10] = [
     Protocol::of_attributes("array", array::import, &[Name::Array]),
 ];
 
-/// The place of the array interface in [`OTHERS`].
-const ARRAY_INTERFACE: usize = 6;
-
-/// The attributes of the protocols before it.
-const BEFORE_ARRAY_INTERFACE: Names = Names::of(&[
-    Name::Dlpack,
-    Name::GtDataInterface,
-    Name::GtInterface,
-    Name::CudaArrayInterface,
-    Name::HipArrayInterface,
-]);
-
 /// A stencil imports a host/device pair by its data interface, and runs the hooks of that around the call.
-static PAIR_FOR_STENCIL: [Protocol; 1] = [Protocol::of_type("dlfield", gt_data_interface::import, false)];
+const PAIR_FOR_STENCIL: Protocol = Protocol::of_type("dlfield", gt_data_interface::import, false);
 
 /// Imports an object: fills in the descriptor and the rest of the result. `false` if the object has no protocol.
 ///
-/// Wrappers are peeled until an object with memory is left. That object is imported, its `acquire` hook runs, and streams are
-/// made to wait. Then, from the inside out, a borrowed owner is made to keep the array of each wrapper as well, and streams
-/// are made to wait for the wrapper. The metadata comes last: the outermost object's counts first.
+/// Wrappers are peeled until an object with memory is left, which is imported. Then, from the inside out, a borrowed owner is made
+/// to keep the array of each wrapper as well, and streams are made to wait for the wrapper. The metadata comes last: the outermost
+/// object's counts first.
 #[inline]
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
@@ -112,8 +101,13 @@ pub(super) fn import<'py>(
     release_deferred(object.py());
     if import_by_type(object, request, imported)? {
         finish(object, request, imported)?;
-    } else if !import_other(object, request, imported)? {
-        return Ok(false);
+    } else {
+        let found = import_inside(object, request, imported)?;
+        // Frees errors that importers discarded before a retry.
+        deferred::drop_deferred_references();
+        if !found {
+            return Ok(false);
+        }
     }
     if let Some(given) = request.metadata
         && (!given.is_empty() || imported.may_lack_metadata(object)?)
@@ -134,7 +128,12 @@ fn import_by_type<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    Ok(first_of(&BY_CLASS, object, request, imported)? || import_by_info(object, request, imported)?)
+    for protocol in &BY_CLASS {
+        if protocol.import_by(object, request, imported)? {
+            return Ok(true);
+        }
+    }
+    import_by_info(object, request, imported)
 }
 
 /// As [`import_by_type`], for a type that is not in [`BY_CLASS`].
@@ -151,35 +150,18 @@ fn import_by_info<'py>(
         imported.protocol = "dlpack-c";
         return Ok(true);
     }
-    match info.framework {
-        Framework::Jax => JAX.import_by(object, request, imported),
-        Framework::Builtin => BUILTIN.import_by(object, request, imported),
+    match (info.framework, info.wrapper) {
+        (Framework::Jax, _) => JAX.import_by(object, request, imported),
+        (Framework::Builtin, _) => BUILTIN.import_by(object, request, imported),
+        (_, Some(Wrapper::Pair)) if request.access == RequestAccess::Stencil => {
+            PAIR_FOR_STENCIL.import_by(object, request, imported)
+        }
         _ => Ok(false),
     }
 }
 
-/// As [`import`], for an object that [`import_by_type`] does not import.
-fn import_other<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
-    if TypeInfo::of(object)?.wrapper.is_some() {
-        return import_wrapped(object, request, imported);
-    }
-    let found = first_of_others(object, request, imported)?;
-    if found {
-        // The attributes that may have metadata include those that may have hooks.
-        imported.has_all_metadata |= !TypeInfo::of(object)?.may_be_labelled(object);
-        finish(object, request, imported)?;
-    }
-    // Frees errors that importers discarded before a retry.
-    deferred::drop_deferred_references();
-    Ok(found)
-}
-
-/// Imports an object without a wrapper by the first of [`OTHERS`] that it has.
-fn first_of_others<'py>(
+/// Imports an object by the first of [`OTHERS`] that it has, and finishes the import.
+fn import_by_attribute<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
@@ -187,28 +169,21 @@ fn first_of_others<'py>(
     if is_never_array(object) {
         return Ok(false);
     }
-    let mut attributes = TypeInfo::of(object)?.attributes(object);
-    // NumPy's arrays have `__dlpack__`, and capsules have no attributes.
-    let has_interface_first =
-        attributes.meets(Name::ArrayInterface.into()) && !attributes.meets(BEFORE_ARRAY_INTERFACE);
-    for protocol in if has_interface_first { &OTHERS[ARRAY_INTERFACE..] } else { &OTHERS } {
-        if protocol.attributes.is_empty() {
-            if protocol.import_by(object, request, imported)? {
-                return Ok(true);
-            }
-        } else if attributes.meets(protocol.attributes) {
-            if protocol.import_by(object, request, imported)? {
-                return Ok(true);
-            }
-            // Looking it up may have run code of the object, which may have added attributes.
-            attributes = TypeInfo::of(object)?.attributes(object);
+    for protocol in &OTHERS {
+        // Asked for each protocol anew: the look-up of one before may have run code, which may have added attributes.
+        let may_have = protocol.attributes.is_empty() || TypeInfo::of(object)?.may_have(object, protocol.attributes);
+        if may_have && protocol.import_by(object, request, imported)? {
+            // The attributes that may have metadata include those that may have hooks.
+            imported.has_all_metadata |= !TypeInfo::of(object)?.may_be_labelled(object);
+            finish(object, request, imported)?;
+            return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// As [`import`], for a wrapper.
-fn import_wrapped<'py>(
+/// As [`import`], for an object that [`import_by_type`] does not import: that object, or the array inside it.
+fn import_inside<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
@@ -216,35 +191,20 @@ fn import_wrapped<'py>(
     let mut wrappers = SmallVec::<[PeeledWrapper<'_, 'py>; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if !wrappers.is_empty() && import_by_type(&current, &current_request, imported)? {
-            break;
-        }
-        // Only the outermost object is peeled as one of xarray or gt4py, which could contain itself. Pairs are always peeled.
-        let (peeled, next_request) = if host_device::is_pair(&current)? {
-            if current_request.access == RequestAccess::Stencil
-                && first_of(&PAIR_FOR_STENCIL, &current, &current_request, imported)?
-            {
+        if let Some((peeled, inner_request)) = peel(&current, &current_request, wrappers.is_empty())? {
+            let array = peeled.array.clone();
+            wrappers.push(PeeledWrapper { object: current, request: current_request, peeled });
+            (current, current_request) = (array, inner_request);
+            if import_by_type(&current, &current_request, imported)? {
+                finish(&current, &current_request, imported)?;
                 break;
             }
-            let buffer =
-                host_device::buffer(&current, current_request.device.or(current_request.near), current_request.access)?;
-            // The pair has brought the buffer up to date for the access, so the buffer is only inspected.
-            (Peeled::from(buffer), Request { near: None, access: RequestAccess::Inspect, ..current_request })
-        } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &current_request)? } else { None }
-        {
-            (peeled, current_request)
-        } else {
-            if !first_of_others(&current, &current_request, imported)? {
-                deferred::drop_deferred_references();
-                return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
-            }
+        } else if import_by_attribute(&current, &current_request, imported)? {
             break;
-        };
-        let array = peeled.array.clone();
-        wrappers.push(PeeledWrapper { object: current, request: current_request, peeled });
-        (current, current_request) = (array, next_request);
+        } else {
+            return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
+        }
     }
-    finish(&current, &current_request, imported)?;
     while let Some(PeeledWrapper { object, request, peeled }) = wrappers.pop() {
         // A wrapper's array may be replaced at any time, so the owner keeps this array. That of a tensor keeps the memory by
         // itself, and knows the streams that work on it.
@@ -261,8 +221,6 @@ fn import_wrapped<'py>(
         imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
         order_streams(&object, &request, imported)?;
     }
-    // Frees errors that importers discarded before a retry.
-    deferred::drop_deferred_references();
     Ok(true)
 }
 
@@ -273,20 +231,21 @@ struct PeeledWrapper<'a, 'py> {
     peeled: Peeled<'py>,
 }
 
-/// Imports an object by the first protocol in a table that it has.
-#[inline(always)]
-fn first_of<'py>(
-    table: &'static [Protocol],
+/// Returns the array inside a wrapper, and the request to that; `None` for other objects. Only the `outermost` object is peeled as
+/// one of xarray or gt4py, which could contain itself; pairs are always peeled.
+fn peel<'a, 'py>(
     object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
-    for protocol in table {
-        if protocol.import_by(object, request, imported)? {
-            return Ok(true);
-        }
+    request: &Request<'a, 'py>,
+    outermost: bool,
+) -> PyResult<Option<(Peeled<'py>, Request<'a, 'py>)>> {
+    if host_device::is_pair(object)? {
+        let buffer = host_device::buffer(object, request.device.or(request.near), request.access)?;
+        // The pair has brought the buffer up to date for the access, so the buffer is only inspected.
+        let inspected = Request { near: None, access: RequestAccess::Inspect, ..*request };
+        return Ok(Some((Peeled::from(buffer), inspected)));
     }
-    Ok(false)
+    let peeled = if outermost { unwrap::peel(object, request)? } else { None };
+    Ok(peeled.map(|peeled| (peeled, *request)))
 }
 
 /// Finishes the import of an object with memory: runs `acquire`, then makes streams wait. `acquire` comes first, as it may move

@@ -11,8 +11,7 @@ use pyo3::{ffi, intern};
 
 use crate::python::ffi::deferred;
 use crate::python::ffi::getattr::{Method, loaded};
-use crate::python::ffi::instance_dict::InstanceDict;
-use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
+use crate::python::ffi::types::{InstanceDict, TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
 use crate::python::import::names::{Name, Names};
 use crate::python::import::wrapper::Wrapper;
@@ -103,28 +102,16 @@ impl TypeInfo {
         self.on_type.meets(name.into())
     }
 
-    /// Returns the attributes that the object may have. Runs no foreign code.
+    /// Whether the object may have one of these attributes. Does not call back into Python code.
     #[inline]
-    pub(super) fn attributes(&self, object: &Bound<'_, PyAny>) -> Names {
-        self.own_attributes(object).with(self.on_type)
-    }
-
-    /// Returns the attributes that the object may have beside those of its type.
-    #[inline(always)]
-    fn own_attributes(&self, object: &Bound<'_, PyAny>) -> Names {
-        let has_none = match self.instance {
-            Instance::Never => true,
-            Instance::Anywhere => false,
-            // SAFETY: this is the info of the object's type.
-            Instance::InDictionary { place, may_create } => unsafe { place.is_empty(object, may_create) },
-        };
-        if has_none { Names::NONE } else { Names::ALL }
-    }
-
-    /// Whether the object may have one of these attributes.
-    #[inline]
-    fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
-        self.on_type.meets(names) || self.own_attributes(object).meets(names)
+    pub(super) fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
+        self.on_type.meets(names)
+            || match self.instance {
+                Instance::Never => false,
+                Instance::Anywhere => true,
+                // SAFETY: this is the info of the object's type.
+                Instance::InDictionary { place, may_create } => !unsafe { place.is_empty(object, may_create) },
+            }
     }
 
     fn method<'a, 'py>(&self, object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
