@@ -75,7 +75,7 @@ test-host: $(VENV)/.test $(VENV)/.example #: the Python tests of `make test`
 # A quarter of the cases of each property.
 test-rust test-sim: export PROPTEST_CASES ?= 64
 test-rust: $(VENV)/.build #: the Rust tests of `make test`, then test-sim
-	cargo test --quiet --features cuda,ndarray,serde
+	cargo test --quiet --features cuda,ndarray
 	cargo run --quiet --features cuda,ndarray --example no_python
 	@$(MAKE) --no-print-directory test-sim
 
@@ -101,7 +101,7 @@ exhaustive: $(VENV)/.exhaustive $(VENV)/.example $(SIM)/.lib #: what `make test`
 .exhaustive-rust:
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
-	cargo test --quiet --features python,cuda,serde --doc
+	cargo test --quiet --features python,cuda --doc
 	cargo test --quiet --features python --test misuse
 	for pools in 1 0; do $(call double,2,$$pools) cargo test --quiet --features cuda,ndarray --test cuda || exit 1; done
 	@$(MAKE) --no-print-directory fuzz-short

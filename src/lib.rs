@@ -80,7 +80,6 @@
 //! | `python` | the module `python`: arguments and return values of extensions | `pyo3`, `numpy`, the feature `ndarray` |
 //! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc`, the feature `fields` |
 //! | `cuda-any` | the same, where the program chooses `cudarc`'s CUDA version and linking | the same |
-//! | `serde` | [`Spec`], [`DType`] and [`Device`] to and from serde's formats, [`Descriptor`] to them | `serde`, the feature `fields` |
 //!
 //! Without the feature `python` nothing in this crate depends on Python. An extension that only takes and returns arrays compiles
 //! fastest with argument types alone; `Tensor::from` and `Tensor::from_array` then make the arrays that it returns:
@@ -100,8 +99,8 @@
 //! # Crates in the interface
 //!
 //! Crates whose types or traits are part of the interface are re-exported, so that their versions agree: [`dlpark`] for the structs
-//! of DLPack; with the features `half`, `ndarray`, `num_complex`, `cudarc`, `pyo3` and `serde`, under these names. No other crate's
-//! types are in it.
+//! of DLPack; with the features `half`, `ndarray`, `num_complex`, `cudarc` and `pyo3`, under these names. No other crate's types are
+//! in it.
 
 // One error says what to do, and nothing else is reported.
 #![cfg_attr(Py_LIMITED_API, allow(unused_imports))]
@@ -171,8 +170,6 @@ pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
 #[cfg(feature = "python")]
 pub use pyo3;
-#[cfg(feature = "serde")]
-pub use serde;
 #[cfg(feature = "signature")]
 pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
 #[cfg(feature = "cuda-any")]

@@ -14,7 +14,7 @@ for features in "" half ndarray fields cuda python python,fields; do
     clippy --no-default-features --features "$features"
 done
 clippy --all-targets
-clippy --all-targets --features cuda,ndarray,serde
+clippy --all-targets --features cuda,ndarray
 clippy --all-targets --all-features
 clippy --package dlfield-python
 ! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'

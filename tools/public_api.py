@@ -21,9 +21,8 @@ LISTS = ROOT / "tools" / "public_api"
 # The file of a list, and the features. The last run leaves the JSON from which the examples are read.
 FEATURES = {"default.txt": [], "all.txt": ["--all-features"]}
 
-# What a path may begin with besides crates that are re-exported: the library, the standard library, a number type, and
-# the crate in which serde, which is re-exported, defines its traits.
-KNOWN = re.compile(r"dlfield|alloc|core|std|bool|[iuf]\d+|serde_core")
+# What a path may begin with besides crates that are re-exported: the library, the standard library, a number type.
+KNOWN = re.compile(r"dlfield|alloc|core|std|bool|[iuf]\d+")
 
 Item = dict[str, Any]
 

@@ -5,8 +5,6 @@ mod halo_override;
 mod memory;
 mod metadata;
 mod numbers;
-#[cfg(feature = "serde")]
-mod serialized;
 #[cfg(any(feature = "python", feature = "signature"))]
 mod spans;
 

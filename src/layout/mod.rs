@@ -12,8 +12,6 @@ mod order;
 pub(crate) mod overlap;
 mod padding;
 mod promise;
-#[cfg(feature = "serde")]
-pub(crate) mod serialized;
 pub(crate) mod span;
 #[cfg(feature = "fields")]
 mod spec;

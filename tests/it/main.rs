@@ -36,8 +36,6 @@ mod reads;
 mod repeated;
 mod runner;
 mod seeds;
-#[cfg(feature = "serde")]
-mod serialized;
 mod signature;
 mod sound_dlpack;
 mod sound_interfaces;
