@@ -46,6 +46,11 @@ mod of_python {
         };
     }
 
+    /// The functions of the package `dlfield`.
+    pub mod package {
+        pub use crate::python::package::{functions, register};
+    }
+
     /// Copies, and waiting for devices, with the GIL released.
     pub mod sync {
         pub use crate::python::consumers::record as record_consumers;

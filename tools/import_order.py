@@ -34,6 +34,7 @@ LAYERS = {
         "python::interrupt",
         "python::nearest",
         "python::ffi",
+        "python::package",
         "python::py_owner",
         "python::own_classes",
         "python::convert",

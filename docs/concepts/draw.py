@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import dlfield as dl
-from dlfield import _picture
+from dlfield.show import picture as _picture
 
 FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 

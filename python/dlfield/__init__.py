@@ -41,6 +41,7 @@ from dlfield._native import (
     Signature,
     Tensor,
     __version__,
+    _register_package,
     as_numpy,
     as_torch,
     describe,
@@ -64,18 +65,19 @@ from dlfield._native import (
     zeros,
     zeros_like,
 )
-from dlfield.annotations import Field
-from dlfield.frameworks import as_cupy, as_jax
+from dlfield.interop import called
+from dlfield.interop.frameworks import as_cupy, as_jax
 from dlfield.kernels import kernel
+from dlfield.kernels.annotations import Field
 from dlfield.memory import MemoryBlock, MemoryReport, memory_report
-from dlfield.sharing import attach, shared_name
 
 if TYPE_CHECKING:
     from dlfield import gt4py as gt4py
     from dlfield import storage as storage
     from dlfield import xarray as xarray
-    from dlfield.drawing import Drawing, draw
     from dlfield.files import open_field, save_field
+    from dlfield.shared_memory import attach, shared_name
+    from dlfield.show.drawing import Drawing, draw
 
 __all__ = [
     "Bound",
@@ -135,8 +137,15 @@ __all__ = [
 ]
 
 # Imported with the first use of these names: programs that map no file need neither `mmap` nor the reader of headers,
-# most draw nothing, and the last three are for users of GT4Py and xarray.
-_LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "draw": "drawing"}
+# most draw nothing and share nothing, and the last three are for users of GT4Py and xarray.
+_LAZY = {
+    "Drawing": "show.drawing",
+    "attach": "shared_memory",
+    "draw": "show.drawing",
+    "open_field": "files",
+    "save_field": "files",
+    "shared_name": "shared_memory",
+}
 _MODULES = frozenset({"gt4py", "storage", "xarray"})
 
 
@@ -152,7 +161,7 @@ if not TYPE_CHECKING:
                 # `hasattr`, `inspect.getmembers` and `help` expect this error of an attribute that cannot be had.
                 raise AttributeError(f"module {__name__!r} has no attribute {name!r} here: {error}") from error
         if name not in _LAZY:
-            from dlfield._names import instead_of
+            from dlfield.interop.names import instead_of
 
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
         return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
@@ -174,4 +183,5 @@ def _register_with_dask() -> None:
         sizeof.register_lazy("dlfield", functools.partial(importlib.import_module, "dlfield.dask"))
 
 
+_register_package(called)
 _register_with_dask()

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import dlfield as dl
-from dlfield import _bench, _demo, _explain, _info
+from dlfield.cli import bench as _bench
+from dlfield.cli import demo as _demo
+from dlfield.cli import info as _info
+from dlfield.show import explain as _explain
 
 # Not the package's docstring: `python -OO` removes it.
 _DESCRIPTION = "Fields with the layout a stencil needs, shared without a copy with every array library."

@@ -54,6 +54,7 @@ __all__ = [
     "_memory_report",
     "_open_shared",
     "_rebuild",
+    "_register_package",
     "_relabelled",
     "_source",
     "_stencil_arguments",
@@ -343,7 +344,7 @@ class Tensor:
         """
     @block.setter
     def block(self, view: Tensor) -> None: ...
-    # `dlfield._flags.Flags`: what `numpy.ndarray.flags` has, read-only.
+    # `dlfield.interop.flags.Flags`: what `numpy.ndarray.flags` has, read-only.
     @property
     def flags(self) -> Any:
         """Memory order and access, with the names of `numpy.ndarray.flags`, also as items: `flags["C_CONTIGUOUS"]`. Read-only.
@@ -2131,6 +2132,7 @@ def _key(field: Tensor, key: Any) -> tuple[Any, Literal["basic", "newaxis", "arr
 def _can_access(device: _DeviceLike, memory: _DeviceLike) -> bool: ...
 def _jax_takes(obj: object, /) -> bool: ...
 def _as_optional(spec: FieldSpec) -> FieldSpec: ...
+def _register_package(obj: Any) -> None: ...
 def _stencil_arguments(
     bound: Bound, export: Callable[[Descriptor], Any], export_readonly: Callable[[Descriptor], Any]
 ) -> tuple[dict[str, Any], bytes]: ...

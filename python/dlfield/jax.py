@@ -21,7 +21,7 @@ Example
 from typing import Any
 
 from dlfield._native import Tensor
-from dlfield.frameworks import as_jax, imported
+from dlfield.interop.frameworks import as_jax, imported
 
 __all__: list[str] = []
 

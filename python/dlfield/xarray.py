@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from dlfield._native import DimsError, ExchangeError, NotAnArrayError, Tensor, as_numpy, from_dlpack, get_dims
-from dlfield.frameworks import imported
+from dlfield.interop.frameworks import imported
 
 if TYPE_CHECKING:
     import xarray

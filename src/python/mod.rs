@@ -143,6 +143,9 @@ mod into_py;
 pub(crate) mod nearest;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod own_classes;
+#[cfg(feature = "signature")]
+#[allow(missing_docs, reason = "public only for `native`")]
+pub(crate) mod package;
 mod py_owner;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod sync;

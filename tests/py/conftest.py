@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dlfield
-from dlfield import frameworks
 from dlfield.gt4py import prepare_build
+from dlfield.interop import frameworks
 
 if os.environ.get("DLFIELD_REAL_CUDA"):
     # `make test-cuda`: JAX uses the GPU, and would otherwise reserve most of its memory.

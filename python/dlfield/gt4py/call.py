@@ -9,12 +9,12 @@ import numpy as np
 
 from dlfield import _native
 from dlfield._native import DTypeError
-from dlfield._warn import called_by_others, warn
-from dlfield.annotations import gt4py_dims
 from dlfield.gt4py.domain import Ints, check, differing_origins, field_origins, given_domain, largest_domain
 from dlfield.gt4py.export import Export, unaccessed, writable_array
 from dlfield.gt4py.registry import registered_layout
 from dlfield.gt4py.signatures import Options, StencilSignature
+from dlfield.interop.warn import called_by_others, warn
+from dlfield.kernels.annotations import gt4py_dims
 
 __all__ = ["Call"]
 

@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any
 
 from dlfield.cuda import stream
-from dlfield.frameworks import _cupy_view, imported
 from dlfield.gt4py.call import Call
 from dlfield.gt4py.signatures import Options
+from dlfield.interop.frameworks import _cupy_view, imported
 
 __all__ = ["GpuCall"]
 

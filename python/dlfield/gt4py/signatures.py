@@ -8,7 +8,7 @@ import numpy as np
 
 from dlfield import _native
 from dlfield._native import DimsError, LayoutError
-from dlfield.annotations import gt4py_dims, gt4py_spec
+from dlfield.kernels.annotations import gt4py_dims, gt4py_spec
 
 __all__ = ["Options", "StencilSignature"]
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from dlfield import _native
 from dlfield._native import DimsError, LayoutError
-from dlfield.frameworks import as_cupy
 from dlfield.gt4py.registry import registered_layout
+from dlfield.interop.frameworks import as_cupy
 
 __all__ = ["empty", "from_array", "full", "ones", "zeros"]
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dlfield._labels import by_label, labels_of
 from dlfield._native import DeviceError, DimsError, LayoutError, Tensor, from_dlpack
+from dlfield.interop.labels import by_label, labels_of
 from dlfield.mpi._geometry import Axis, FieldShape, Widths
 
 # The processor reads and writes this memory.

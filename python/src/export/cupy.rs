@@ -7,22 +7,20 @@ use pyo3::types::{PyDict, PyModule};
 use crate::classes::tensor::PyTensor;
 use dlfield::Device;
 use dlfield::cuda::{current_stream, with_stream};
-use dlfield::native::stream;
+use dlfield::native::{package, stream};
 
 /// The CuPy array on the memory of a tensor.
 pub(crate) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "copy"), false)?;
-    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
-    frameworks.call_method(intern!(py, "as_cupy"), (tensor,), Some(&keywords))
+    package::functions(py)?.call_method(intern!(py, "as_cupy"), (tensor,), Some(&keywords))
 }
 
 /// Imports CuPy. The error names what needs it, and the package to install.
 #[cold]
 pub(crate) fn module<'py>(py: Python<'py>, needed_by: &str) -> PyResult<Bound<'py, PyModule>> {
-    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
-    Ok(frameworks.call_method1(intern!(py, "imported"), ("cupy", needed_by))?.cast_into()?)
+    Ok(package::functions(py)?.call_method1(intern!(py, "imported"), ("cupy", needed_by))?.cast_into()?)
 }
 
 /// Runs `work` with the CuPy array on the memory of a tensor, on its device and in order with our work.

@@ -13,7 +13,7 @@ use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
-use dlfield::native::{args, dlpack_c, errors, fastcall, import, sync, torch_shares};
+use dlfield::native::{args, dlpack_c, errors, fastcall, import, package, sync, torch_shares};
 use dlfield::{DType, Device, DeviceError, Tensor};
 
 static AS_TORCH: Definition = Definition::new(
@@ -152,7 +152,7 @@ fn supports(py: Python<'_>, dtype: DType) -> PyResult<bool> {
 /// Tries the installed PyTorch with a capsule, which stays the owner of a tensor that PyTorch rejects.
 #[cold]
 fn try_dtype(py: Python<'_>, dtype: DType) -> PyResult<bool> {
-    let shares = frameworks(py)?.call_method1(intern!(py, "shares"), ("torch", dtype.name()))?;
+    let shares = package::functions(py)?.call_method1(intern!(py, "shares"), ("torch", dtype.name()))?;
     let taken = shares.extract::<Option<bool>>()? == Some(true);
     remember(dtype, if taken { Answer::Taken } else { Answer::Refused });
     Ok(taken)
@@ -162,7 +162,7 @@ fn try_dtype(py: Python<'_>, dtype: DType) -> PyResult<bool> {
 fn import(py: Python<'_>) -> PyResult<Import> {
     static IMPORT: PyOnceLock<Import> = PyOnceLock::new();
     let found = IMPORT.get_or_try_init(py, || {
-        let torch = frameworks(py)?.call_method1(intern!(py, "imported"), ("torch", "as_torch"))?;
+        let torch = package::functions(py)?.call_method1(intern!(py, "imported"), ("torch", "as_torch"))?;
         let table = dlpack_c::table(torch.getattr(intern!(py, "Tensor"))?.cast()?)?;
         Ok::<_, PyErr>(table.and_then(|table| table.managed_tensor_to_py_object_no_sync))
     });
@@ -173,11 +173,7 @@ fn import(py: Python<'_>) -> PyResult<Import> {
 #[cold]
 fn copy_or_error<'py>(obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
-    frameworks(py)?.call_method1(intern!(py, "copied_to_torch"), (obj, copy))
-}
-
-fn frameworks(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import(intern!(py, "dlfield.frameworks"))
+    package::functions(py)?.call_method1(intern!(py, "copied_to_torch"), (obj, copy))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

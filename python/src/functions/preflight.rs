@@ -9,7 +9,7 @@ use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
-use dlfield::native::{args, import, interrupt};
+use dlfield::native::{args, import, interrupt, package};
 use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
 
 /// Keywords that others use, and what to write here.
@@ -176,8 +176,8 @@ fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyR
 
 /// Tries whether the installed framework shares elements of this type, copies them, or lacks the type.
 fn dtype_support(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
-    let module = py.import(intern!(py, "dlfield.frameworks"))?;
-    let answer: Option<bool> = module.call_method1(intern!(py, "shares"), (target.name(), dtype))?.extract()?;
+    let functions = package::functions(py)?;
+    let answer: Option<bool> = functions.call_method1(intern!(py, "shares"), (target.name(), dtype))?.extract()?;
     Ok(match answer {
         Some(true) => Support::Shares,
         Some(false) => Support::Copies,
@@ -187,9 +187,7 @@ fn dtype_support(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Suppor
 
 /// Asks the installed framework whether it has this CUDA device.
 fn has_device(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
-    py.import(intern!(py, "dlfield.frameworks"))?
-        .call_method1(intern!(py, "reaches"), (target.name(), device))?
-        .extract()
+    package::functions(py)?.call_method1(intern!(py, "reaches"), (target.name(), device))?.extract()
 }
 
 /// Whether an array of the framework's own type is read-only; `None` for any other object.

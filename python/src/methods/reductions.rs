@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
 use crate::ufunc;
+use dlfield::native::package;
 
 #[pymethods]
 impl PyTensor {
@@ -196,14 +197,14 @@ fn reduced<'py>(
     }
 }
 
-/// Calls the function of `dlfield._statistics` of this name.
+/// Calls the package's function of this name.
 fn statistic<'py>(
     slf: &Bound<'py, PyTensor>,
     method: &str,
     axis: Option<&Bound<'py, PyAny>>,
     keywords: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let statistics = slf.py().import(intern!(slf.py(), "dlfield._statistics"))?;
+    let statistics = package::functions(slf.py())?;
     match in_numpys_words(slf, method, axis, keywords)? {
         None => statistics.call_method(method, (slf, axis), keywords),
         Some((axis, keywords, _)) => statistics.call_method(method, (slf, axis), Some(&keywords)),
@@ -225,7 +226,7 @@ fn in_numpys_words<'py>(
     if !keywords.contains(intern!(py, "dim"))? && !keywords.contains(intern!(py, "skipna"))? {
         return Ok(None);
     }
-    let statistics = py.import(intern!(py, "dlfield._statistics"))?;
-    let found = statistics.call_method1(intern!(py, "in_numpys_words"), (slf, method, axis, keywords.copy()?))?;
+    let found =
+        package::functions(py)?.call_method1(intern!(py, "in_numpys_words"), (slf, method, axis, keywords.copy()?))?;
     Ok(Some(found.extract()?))
 }

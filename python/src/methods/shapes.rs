@@ -11,8 +11,8 @@ use crate::export::cupy;
 use crate::methods::index;
 use crate::ufunc;
 use dlfield::Index;
-use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::{args, package};
 
 #[pymethods]
 impl PyTensor {
@@ -138,15 +138,15 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let copy = copy.map_or(Ok(None), args::copy)?.unwrap_or(true);
-        let module = py.import(intern!(py, "dlfield._astype"))?;
-        let prepared = module.call_method1(intern!(py, "prepared"), (slf, dtype, order, casting, copy))?;
+        let functions = package::functions(py)?;
+        let prepared = functions.call_method1(intern!(py, "prepared"), (slf, dtype, order, casting, copy))?;
         let (made, from, to, casting): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, String) =
             prepared.extract()?;
         if !from.is_none() {
             // Called here, so that a warning of NumPy's names the line that called `astype`.
             let casting = PyDict::from_sequence([("casting", casting)].into_pyobject(py)?.as_any())?;
             py.import(intern!(py, "numpy"))?.call_method("copyto", (&to, from), Some(&casting))?;
-            module.call_method1(intern!(py, "finish"), (&made, to))?;
+            functions.call_method1(intern!(py, "finish"), (&made, to))?;
         }
         Ok(made)
     }
@@ -161,7 +161,7 @@ impl PyTensor {
     /// [255, 255]
     #[pyo3(signature = (dtype=None))]
     fn view<'py>(slf: &Bound<'py, PyTensor>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import(intern!(slf.py(), "dlfield._astype"))?.call_method1(intern!(slf.py(), "viewed"), (slf, dtype))
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "viewed"), (slf, dtype))
     }
 
     /// Memory order and access, with the names of `numpy.ndarray.flags`, also as items: `flags["C_CONTIGUOUS"]`. Read-only.
@@ -174,7 +174,7 @@ impl PyTensor {
     /// (True, False, True)
     #[getter]
     fn flags<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import(intern!(slf.py(), "dlfield._flags"))?.call_method1(intern!(slf.py(), "flags_of"), (slf,))
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "flags_of"), (slf,))
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::{ffi, intern};
 use crate::classes::tensor::PyTensor;
 use crate::methods::{index, pickle};
 use crate::ufunc;
-use dlfield::native::{new_error, sync};
+use dlfield::native::{new_error, package, sync};
 
 #[pymethods]
 impl PyTensor {
@@ -70,19 +70,16 @@ impl PyTensor {
 
     fn __repr__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let module = py.import(intern!(py, "dlfield._repr"))?;
-        module.call_method1(intern!(py, "repr_text"), (slf, slf.get().attributes_text(py)?))
+        package::functions(py)?.call_method1(intern!(py, "repr_text"), (slf, slf.get().attributes_text(py)?))
     }
 
     fn __str__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let module = slf.py().import(intern!(slf.py(), "dlfield._repr"))?;
-        module.call_method1(intern!(slf.py(), "str_text"), (slf,))
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "str_text"), (slf,))
     }
 
     /// A drawing of the memory layout for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let module = slf.py().import(intern!(slf.py(), "dlfield._repr_html"))?;
-        module.call_method1(intern!(slf.py(), "repr_html"), (slf,))
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "repr_html"), (slf,))
     }
 }
 

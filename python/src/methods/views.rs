@@ -12,7 +12,7 @@ use crate::export::cupy;
 use crate::methods::index;
 use dlfield::Device;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::{stream, sync};
+use dlfield::native::{package, stream, sync};
 
 #[pymethods]
 impl PyTensor {
@@ -66,7 +66,7 @@ impl PyTensor {
         if order == "K" {
             return Ok(slf.get().__copy__(py)?.into_pyobject(py)?.into_any());
         }
-        py.import(intern!(py, "dlfield._astype"))?.call_method1(intern!(py, "in_order"), (slf, order, true))
+        package::functions(py)?.call_method1(intern!(py, "in_order"), (slf, order, true))
     }
 
     /// Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without
@@ -160,7 +160,7 @@ impl PyTensor {
     /// >>> dl.attach(dl.shared_name(field))[1].tolist()
     /// [1.0, 1.0, 1.0]
     fn share<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import(intern!(slf.py(), "dlfield.shared_memory"))?.call_method1(intern!(slf.py(), "share"), (slf,))
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "share"), (slf,))
     }
 
     /// Returns the array of the device's library, on the same memory: NumPy on the host, CuPy on a GPU.

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::signature::spec::PyFieldSpec;
+use dlfield::native::package;
 
 /// Returns the same specification of a field that may be left out.
 #[pyfunction]
@@ -13,25 +14,29 @@ fn as_optional(spec: &Bound<'_, PyFieldSpec>) -> PyFieldSpec {
     PyFieldSpec(spec.get().0.clone().optional(true))
 }
 
-/// Returns the signature that a function of `dlfield.annotations` makes of a stencil or of annotations.
+/// Returns the signature that a function of the package makes of a stencil or of annotations.
 pub(crate) fn signature_from<'py>(
     py: Python<'py>,
     function: &str,
     arguments: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    annotations(py)?.call_method1(function, arguments)
+    package::functions(py)?.call_method1(function, arguments)
 }
 
 /// Returns the dims of an annotation of a field; anything else, which may be dims, as it is.
 pub(crate) fn dims_of<'py>(annotation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = annotation.py();
-    annotations(py)?.call_method1(intern!(py, "dims_of"), (annotation,))
+    package::functions(py)?.call_method1(intern!(py, "dims_of"), (annotation,))
 }
 
-fn annotations(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import(intern!(py, "dlfield.annotations"))
+/// Registers the object with the package's functions.
+#[pyfunction]
+#[pyo3(name = "_register_package")]
+fn register_package(obj: &Bound<'_, PyAny>) {
+    package::register(obj);
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(as_optional, module)?)
+    module.add_function(wrap_pyfunction!(as_optional, module)?)?;
+    module.add_function(wrap_pyfunction!(register_package, module)?)
 }

@@ -19,6 +19,7 @@ use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, reworded, su
 use crate::python::convert::stream::{handle, number, owner};
 use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
 use crate::python::ffi::{deferred, getattr, numpy_api};
+use crate::python::package;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
                        __cuda_stream__";
@@ -212,7 +213,7 @@ fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// Issues a `LayoutWarning` at the user's line that called dlfield, outside the package's own Python files.
 #[cold]
 pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
-    py.import(intern!(py, "dlfield._warn"))?.call_method1(intern!(py, "warn"), (message,)).map(drop)
+    package::functions(py)?.call_method1(intern!(py, "warn"), (message,)).map(drop)
 }
 
 /// Adds the exceptions to the module.

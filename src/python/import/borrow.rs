@@ -6,6 +6,7 @@ use crate::descriptor::Descriptor;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::stream_sync::synchronize_described;
+use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{numpy, table};
 use crate::python::tensor_api;
 use crate::tensor::Owner;
@@ -69,14 +70,19 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
     table::describe(obj, request, &mut imported)?;
     let array = imported.innermost(obj);
     let tensor = tensor_api::of(array).map(|_| array.clone().unbind());
-    // Only arrays of NumPy and PyTorch, and tensors, are imported without an owner.
-    let source = if imported.owner.is_some() || imported.is_tensor {
-        BorrowSource::None
-    } else if imported.inner.is_some() {
+    let source = if imported.inner.is_some() && can_move(array, imported.protocol)? {
+        // A wrapper's owner keeps the memory, but an array of NumPy or PyTorch may be given another one, or another shape.
         BorrowSource::Inside(array.clone().unbind())
+    } else if imported.owner.is_some() || imported.is_tensor {
+        BorrowSource::None
     } else {
         BorrowSource::Argument
     };
     let Imported { owner, readonly_unknown, .. } = imported;
     Ok(Borrowed { owner, source, tensor, readonly_unknown, ran_no_code: false })
+}
+
+/// Whether an array that was imported by this protocol is one of NumPy or PyTorch, which [`reborrow`](super::reborrow) can describe.
+fn can_move(array: &Bound<'_, PyAny>, protocol: &str) -> PyResult<bool> {
+    Ok(protocol == "numpy" || protocol == "dlpack-c" && TypeInfo::of(array)?.torch_borrow().is_some())
 }

@@ -114,8 +114,9 @@ pub(super) fn import<'py>(
     {
         set_metadata(object, request, given, imported)?;
     }
-    if imported.owner.is_none() && (!imported.has_all_metadata || imported.descriptor.device() != Device::CPU) {
-        // Hooks, labels and streams were asked for since the memory was located.
+    let asked_more = !imported.has_all_metadata || imported.descriptor.device() != Device::CPU;
+    if asked_more && imported.owner.is_none() && !imported.is_tensor {
+        // Hooks, labels and streams were asked for since the memory was located. A tensor keeps its memory for life.
         imported.check_unmoved(object)?;
     }
     Ok(true)

@@ -16,7 +16,7 @@ import dlfield as dl
 import dlfield.dask as dd
 from catalog import CPU_PRESETS
 from childproc import run_python
-from dlfield._dask_blocks import concatenate
+from dlfield.dask.blocks import concatenate
 
 HALO = ((2, 1), (1, 1), (0, 0))
 

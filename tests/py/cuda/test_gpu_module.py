@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dlfield as dl
-from dlfield import _info
+from dlfield.cli import info as _info
 from driver import HOST_FUNCTION, LEGACY, PER_THREAD, Driver
 from stream_producers import Forgetful, Memory
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from dlfield import _bench
 from dlfield.__main__ import main
+from dlfield.cli import bench as _bench
 from page_code import DOCS, FLAGS, blocks, run_session
 
 PAGE = DOCS / "howto" / "command-line.md"

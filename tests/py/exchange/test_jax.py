@@ -8,7 +8,8 @@ import pytest
 
 import dlfield as dl
 from catalog import ML_CODES, NUMPY_CODES, SUBBYTE_CODES, dtype_named
-from dlfield import _native, frameworks
+from dlfield import _native
+from dlfield.interop import frameworks
 
 
 @pytest.mark.parametrize("shape", [(3,), (5, 7), (1, 1), (16, 16, 3)])

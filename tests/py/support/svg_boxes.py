@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from dlfield._picture import text_width
+from dlfield.show.picture import text_width
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

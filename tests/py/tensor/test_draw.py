@@ -12,7 +12,7 @@ import pytest
 
 import dlfield as dl
 import svg_boxes
-from dlfield._memory_lines import LINE, Line, Skipped, memory_lines
+from dlfield.show.cache_lines import LINE, Line, Skipped, memory_lines
 
 FIELDS: dict[str, Callable[[], dl.Tensor]] = {
     "one row": lambda: dl.zeros(5),

@@ -23,7 +23,7 @@ sys.meta_path.insert(0, NothingElse())
 CASES = {
     "arithmetic": "import dlfield as dl; assert (dl.ones((2, 3)) + 1).shape == (2, 3)",
     "storages": "from dlfield import storage; assert storage.zeros((2, 3)).halo == ((0, 0), (0, 0))",
-    "modules": "import dlfield.cuda, dlfield.frameworks",
+    "modules": "import dlfield.cuda, dlfield.interop.frameworks",
     "gt4py": "from dlfield import gt4py; assert gt4py.zeros((2, 3), backend='numpy').shape == (2, 3)",
     "modules are imported on first use": """
 import dlfield as dl

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dlfield as dl
-from dlfield._plane import PADDING, Cell, Plane, padding_text
-from dlfield._repr_html import size_text
+from dlfield.show.html import size_text
+from dlfield.show.plane import PADDING, Cell, Plane, padding_text
 
 _MAX_ROWS = 12
 _MAX_COLUMNS = 24
@@ -30,7 +30,7 @@ def explain(target: str) -> str:
     >>> print(explain("math:pi"))
     Traceback (most recent call last):
         ...
-    dlfield._explain.ExplainError: TARGET: math:pi is a float, which is no array
+    dlfield.show.explain.ExplainError: TARGET: math:pi is a float, which is no array
     """
     array: Any = _file(target) if Path(target).suffix in (".npy", ".dlf") else _object(target)
     try:

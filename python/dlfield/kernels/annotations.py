@@ -8,7 +8,7 @@ from types import FrameType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Union, cast, get_args, get_origin
 
 from dlfield._native import DimsError, FieldSpec, Signature, _as_optional
-from dlfield.scalars import is_type_alias
+from dlfield.kernels.scalars import is_type_alias
 
 __all__ = [
     "Field",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dlfield._native import LayoutWarning
 
-_FOLDER = os.path.dirname(__file__) + os.sep  # noqa: PTH120 (the form in code objects)
+_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120 (the form in code objects)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -17,9 +17,10 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from dlfield import _file_header, _native
+from dlfield import _native
 from dlfield._native import ExchangeError, LayoutError, Tensor
-from dlfield._path import text_of_path
+from dlfield.files import header as _file_header
+from dlfield.files.path import text_of_path
 
 _NPY_MAGIC = b"\x93NUMPY"
 

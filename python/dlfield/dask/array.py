@@ -5,10 +5,10 @@ from functools import wraps
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from dlfield._dask_blocks import Allocation, concatenate, size_of
-from dlfield._labels import by_label
 from dlfield._native import DimsError, Tensor
-from dlfield.frameworks import imported
+from dlfield.dask.blocks import Allocation, concatenate, size_of
+from dlfield.interop.frameworks import imported
+from dlfield.interop.labels import by_label
 
 if TYPE_CHECKING:
     import dask.array as da

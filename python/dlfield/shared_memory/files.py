@@ -31,6 +31,7 @@ class Header(NamedTuple):
 
 
 def name_of(file: int, token: str) -> str:
+    """Return the name under which another process finds an open file of this one."""
     return f"dlfield-{os.getpid()}-{file}-{token}"
 
 
@@ -102,11 +103,13 @@ def linked(path: str) -> str:
 
 
 def gone(name: str) -> ExchangeError:
+    """Return the error for memory that no process has any more."""
     found = f"no process has the memory {name!r}, or it is another user's"
     return ExchangeError(f"name: {found}; keep the tensor where it was shared")
 
 
 def not_a_tensor(name: str, error: Exception) -> ExchangeError:
+    """Return the error for memory with something else."""
     return ExchangeError(f"name: {name!r} is of memory that holds no tensor of this version: {error}")
 
 

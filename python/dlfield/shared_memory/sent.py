@@ -13,7 +13,7 @@ import time
 from multiprocessing import parent_process, util
 from typing import TypeAlias
 
-from dlfield._shared_files import linked
+from dlfield.shared_memory.files import linked
 
 # The process that sent a message, its pipe by file and inode, and the number of the message.
 Receipt: TypeAlias = tuple[int, int, int, int]

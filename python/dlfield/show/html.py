@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from html import escape
 
 from dlfield._native import Tensor
-from dlfield._picture import Picture, text_width
-from dlfield._plane import PADDING, Plane, padding_text
-from dlfield._repr import dtype_text, values_text
+from dlfield.show.picture import Picture, text_width
+from dlfield.show.plane import PADDING, Plane, padding_text
+from dlfield.show.text import dtype_text, values_text
 
 # Limits of the drawing, which leaves out the middle of longer tensors, so that its size is bounded.
 _MAX_ROWS = 10

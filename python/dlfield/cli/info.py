@@ -8,7 +8,7 @@ from typing import Any
 
 import dlfield as dl
 from dlfield import _native
-from dlfield._installed import Framework, frameworks, offered_protocols
+from dlfield.cli.installed import Framework, frameworks, offered_protocols
 
 
 def print_info(*, as_json: bool) -> None:

@@ -162,6 +162,7 @@ class Bar:
         self._total, self._done, self._stream = total, 0, stream
 
     def advance(self) -> None:
+        """Count one more, and show it on a terminal."""
         self._done += 1
         if self._stream.isatty():
             full = 40 * self._done // self._total
@@ -169,6 +170,7 @@ class Bar:
             self._stream.flush()
 
     def clear(self) -> None:
+        """Remove the line from a terminal."""
         if self._stream.isatty():
             self._stream.write("\r" + " " * 50 + "\r")
             self._stream.flush()

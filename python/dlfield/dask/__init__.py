@@ -23,11 +23,11 @@ from uuid import uuid4
 import numpy as np
 
 from dlfield import _native
-from dlfield._dask_array import Array, da, labelled, pairs
-from dlfield._dask_blocks import Allocation, part_of_halo
-from dlfield._dask_overlap import map_overlap
-from dlfield._labels import labels_of
 from dlfield._native import LayoutError, Tensor
+from dlfield.dask.array import Array, da, labelled, pairs
+from dlfield.dask.blocks import Allocation, part_of_halo
+from dlfield.dask.overlap import map_overlap
+from dlfield.interop.labels import labels_of
 
 __all__ = ["Array", "empty", "from_tensor", "full", "map_overlap", "ones", "zeros"]
 

@@ -14,10 +14,10 @@ from uuid import uuid4
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
-from dlfield._dask_array import Array, Halo, check_order, da, labelled, pairs
-from dlfield._dask_blocks import Allocation
-from dlfield._labels import labels_of
 from dlfield._native import DimsError, LayoutError, Tensor, empty_like, from_array
+from dlfield.dask.array import Array, Halo, check_order, da, labelled, pairs
+from dlfield.dask.blocks import Allocation
+from dlfield.interop.labels import labels_of
 
 
 def map_overlap(

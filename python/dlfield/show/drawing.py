@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dlfield._memory_lines import LINE, Line, Part, Skipped, memory_lines
 from dlfield._native import DimsError, Error, LayoutError, Tensor, _tensor
-from dlfield._path import text_of_path
-from dlfield._picture import Picture, text_width
-from dlfield._plane import PADDING, in_halo
-from dlfield._repr import dtype_text
-from dlfield._repr_html import size_text
+from dlfield.files.path import text_of_path
+from dlfield.show.cache_lines import LINE, Line, Part, Skipped, memory_lines
+from dlfield.show.html import size_text
+from dlfield.show.picture import Picture, text_width
+from dlfield.show.plane import PADDING, in_halo
+from dlfield.show.text import dtype_text
 
 __all__ = ["Drawing", "draw"]
 

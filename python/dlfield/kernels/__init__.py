@@ -10,8 +10,8 @@ from types import FrameType, FunctionType
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from dlfield._native import Bound, Error, FieldSpec, Signature, Tensor, _as_optional
-from dlfield.annotations import evaluated, field_spec
-from dlfield.scalars import Scalar, scalar
+from dlfield.kernels.annotations import evaluated, field_spec
+from dlfield.kernels.scalars import Scalar, scalar
 
 __all__ = ["kernel"]
 

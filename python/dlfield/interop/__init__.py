@@ -1,0 +1,1 @@
+"""Arrays of other libraries, and what fields have of theirs: conversions, element types, flags, statistics."""

@@ -1,0 +1,1 @@
+"""What a field looks like: as text, in a notebook, drawn, explained."""
