@@ -145,8 +145,8 @@ miri: #: tests without foreign code and large copies under Miri; needs a nightly
 	MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-tree-borrows" PROPTEST_CASES=4 \
 	  cargo +nightly miri test --features ndarray --lib --test it -- arrays owners managed traverse
 
-versions: $(BIN)/maturin #: the host tests with the oldest and the newest packages, on Python 3.11 and 3.13; RUNS=3.12-newest others
-	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" tools/versions.sh $(RUNS)
+versions: $(BIN)/maturin $(SIM)/.lib #: the host tests with the oldest and the newest packages, on Python 3.11, 3.13 and 3.14; RUNS="3.15-newest 3.14t-part" others
+	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" SIM="$(SIM)" tools/versions.sh $(RUNS)
 build-time: $(BIN)/uv #: how long a cold build of an extension takes, beside one that uses rust-numpy
 	tools/build_time.sh
 
