@@ -38,6 +38,9 @@ mod of_python {
     pub use crate::signature::writeback::{Fit, Writeback};
     pub use crate::tensor::{Placement, SharedBlock};
 
+    /// Whether this Python has no GIL.
+    pub const IS_FREE_THREADED: bool = cfg!(Py_GIL_DISABLED);
+
     /// The table of C functions on `dlfield.Tensor`.
     pub mod tensor_api {
         pub use crate::python::tensor_api::{

@@ -12,11 +12,10 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// The compiled part of `dlfield`.
-// The freelists of `classes::freelist::private` rely on the GIL.
-#[cfg_attr(not(dlfield_portable), pymodule(gil_used = true))]
-// The other statics of both crates are constants, thread-local, or locks, atomics and cells that are written once; the ledger of
-// borrows (`from_py/borrows.rs`) has a lock in free-threaded builds. No lock is held while Python code may run.
-#[cfg_attr(dlfield_portable, pymodule(gil_used = false))]
+// Without a GIL, the freelists of `classes::freelist` stay empty. The other statics of both crates are constants, thread-local, or
+// locks, atomics and cells that are written once; the ledger of borrows (`from_py/borrows.rs`) has a lock then. No lock is held
+// while Python code may run.
+#[pymodule(gil_used = false)]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if !is_main_interpreter(module.py()) {

@@ -15,7 +15,7 @@ use crate::functions::specs::{converted, fresh, like, value_as_shape, with_metad
 use crate::functions::{data_argument, docstring, fill_value, given_memory};
 use dlfield::native::fastcall::{self, Argument, Definition, Parameters, Surplus};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
-use dlfield::native::{Contents, Extents};
+use dlfield::native::{Contents, Extents, IS_FREE_THREADED};
 use dlfield::native::{dtype, sync};
 use dlfield::{DType, DTypeError, Descriptor, Device, Error, Spec, Tensor, can_cast};
 
@@ -58,7 +58,7 @@ fn filled(
 /// Returns whether it has. The arguments are plain, so their conversion runs no other code either.
 fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor: &mut Tensor) -> PyResult<bool> {
     // Free-threaded builds have no GIL.
-    if cfg!(dlfield_portable) {
+    if IS_FREE_THREADED {
         return Ok(false);
     }
     let mut data = Descriptor::BLANK;

@@ -1,10 +1,10 @@
 //! The methods and attributes of `Tensor` and `Descriptor`.
 
-mod absent;
 mod attributes;
 mod constructors;
 mod descriptor;
 mod fixed;
+mod hints;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod numbers;
@@ -20,6 +20,6 @@ use pyo3::prelude::*;
 
 /// Adds the function that rebuilds pickled tensors, and the hints for NumPy's methods that tensors lack.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    absent::install(module.py())?;
+    hints::install(module.py())?;
     pickle::register(module)
 }

@@ -1,11 +1,16 @@
 //! Hints for the attributes of arrays of other libraries that tensors and descriptors lack.
 //!
-//! They are descriptors on the type, because a `__getattr__` would make the look-up of every attribute slower.
+//! They are descriptors on the class, which its metaclass leaves out of `dir`, so that `help` and completion show what works. With a
+//! `__getattr__` instead, Python would ask it for every attribute, and make an object of each method that is called: `to_numpy()`
+//! took 130 ns without it and 210 with it, `numpy.from_dlpack(field)` 400 and 475, an absent attribute 26 and 380 (CPython 3.11,
+//! 2026-11-28). All that the metaclass costs is 60 ns in `isinstance(obj, dl.Tensor)` for an object that is none.
+
+#![allow(unsafe_code, reason = "only classes of Python can be given a metaclass otherwise")]
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType};
 
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::tensor::PyTensor;
@@ -122,7 +127,7 @@ impl Absent {
 impl PyTensor {
     /// The names of the attributes, without those that tensors lack.
     fn __dir__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        present(slf.as_any())
+        names(&slf.get_type())
     }
 }
 
@@ -130,23 +135,40 @@ impl PyTensor {
 impl PyDescriptor {
     /// The names of the attributes, without those that descriptors lack.
     fn __dir__<'py>(slf: &Bound<'py, PyDescriptor>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        present(slf.as_any())
+        names(&slf.get_type())
     }
 }
 
-/// The names of an object's attributes that are not absent ones.
-fn present<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let py = object.py();
-    let own = object.get_type().getattr(intern!(py, "__dict__"))?;
-    let names = py.get_type::<PyAny>().call_method1(intern!(py, "__dir__"), (object,))?;
+/// The names of a class's attributes that are not absent ones. Its instances have no others.
+fn names<'py>(class: &Bound<'py, PyType>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = class.py();
+    let own = class.getattr(intern!(py, "__dict__"))?;
     let mut found = Vec::new();
-    for name in names.try_iter()? {
+    for name in py.get_type::<PyType>().call_method1(intern!(py, "__dir__"), (class,))?.try_iter()? {
         let name = name?;
         if !own.call_method1(intern!(py, "get"), (&name,))?.is_instance_of::<Absent>() {
             found.push(name);
         }
     }
     Ok(found)
+}
+
+/// Gives a class a metaclass whose `__dir__` returns these names.
+fn hide(class: &Bound<'_, PyType>) -> PyResult<()> {
+    let py = class.py();
+    let of = class.clone().unbind();
+    let dir = PyCFunction::new_closure(py, Some(c"__dir__"), None, move |args, _| {
+        names(of.bind(args.py())).map(|names| names.into_iter().map(Bound::unbind).collect::<Vec<_>>())
+    })?;
+    let body = PyDict::new(py);
+    body.set_item("__dir__", dir)?;
+    body.set_item("__slots__", PyTuple::empty(py))?;
+    body.set_item("__module__", "dlfield")?;
+    let metaclass = py.get_type::<PyType>().call1(("_Hinted", (py.get_type::<PyType>(),), body))?;
+    // SAFETY: a subclass of `type`, the metaclass so far, that adds no fields. The class keeps it alive, as any object keeps its
+    // class, and `type` lives for ever.
+    unsafe { (*class.as_ptr()).ob_type = metaclass.into_ptr().cast() };
+    Ok(())
 }
 
 /// Adds a hint to the types for each attribute of other arrays that they lack.
@@ -169,7 +191,8 @@ pub(super) fn install(py: Python<'_>) -> PyResult<()> {
         let instead = Instead::Of("dl.as_numpy(descriptor), or dl.from_dlpack(descriptor) for a Tensor");
         add(&descriptor, &PyString::intern(py, name), "Descriptor", instead)?;
     }
-    Ok(())
+    hide(&ty)?;
+    hide(&descriptor)
 }
 
 fn add(ty: &Bound<'_, PyType>, name: &Bound<'_, PyString>, class: &'static str, instead: Instead) -> PyResult<()> {
