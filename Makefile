@@ -14,12 +14,16 @@ BIN := $(VENV)/bin
 RUN := "$(BIN)/python"
 EXAMPLE := examples/rust_extension
 SIM := $(CURDIR)/target/cuda_sim
+COUNTS := $(CURDIR)/target/counts
+# Empty where it is missing; with its headers, which most systems pack with it.
+VALGRIND := $(and $(shell command -v valgrind),$(wildcard /usr/include/valgrind/callgrind.h))
 SOURCES := Cargo.toml Cargo.lock python/Cargo.toml pyproject.toml $(shell find src python/src -name '*.rs' -o -name '*.ptx')
 # The tests of a file, which may share what takes long, run in one process; files in the order of their names.
 PYTEST := $(RUN) -m pytest -q --durations=10 --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
 
 # Build and install into .venv: $(call develop,PROFILE). In an active conda environment maturin would refuse to choose one.
 develop = env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" PATH="$(BIN):$$PATH" "$(BIN)/maturin" develop --uv --profile $(1)
+wheel = "$(BIN)/maturin" build --quiet --locked --release --interpreter "$(BIN)/python" --out "$(COUNTS)/wheels"
 install = "$(BIN)/uv" pip install --quiet --python "$(BIN)/python"
 # Run a command on the test double of the CUDA driver, with memory pools if POOLS is 1: $(call double,DEVICES,POOLS) COMMAND.
 double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_DEVICES=$(1) DLFIELD_FAKE_CUDA_POOLS=$(2) LD_LIBRARY_PATH="$(SIM)/lib"
@@ -38,7 +42,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: help help-all demo test check lint docs bench test-host test-rust test-sim test-cuda bench-cuda exhaustive features \
-  platforms build-time api semver deny fuzz fuzz-short mutants soak asan sanitize miri versions kernels wheels sdist crate \
+  platforms build-time counts api semver deny fuzz fuzz-short mutants soak asan sanitize miri versions kernels wheels sdist crate \
   .rust .python .exhaustive-rust .exhaustive-python .fuzz-targets
 
 # `##` describes what a person needs, `#:` the rest.
@@ -57,7 +61,7 @@ test: $(BIN)/maturin ## run the tests, with the real frameworks: each behaviour 
 	@echo "Running the Python tests, and at the same time those of Rust and CUDA; each prints its results when it ends"
 	$(parallel) test-host test-rust
 
-check: lint test exhaustive ## run the tests, all lints, and the tests that take long
+check: lint test exhaustive counts ## run the tests, all lints, the tests that take long, and count instructions
 
 lint: $(VENV)/.lint $(VENV)/.docs $(VENV)/.build ## check the style, the types, the features, the documentation and the licences
 	$(parallel) platforms features api .rust .python semver deny docs
@@ -68,6 +72,9 @@ docs: $(VENV)/.docs ## build the site of docs/ into target/site; a link that lea
 
 bench: $(VENV)/.bench $(VENV)/.example-release ## measure dlfield beside its peers, and write the tables of README.md and docs/
 	$(RUN) benches/py --write
+
+counts: $(if $(VALGRIND),$(COUNTS)/.modules) #: count instructions, and compare with benches/instructions.md; RENEW=1 writes that; part of check
+	@$(if $(VALGRIND),$(RUN) benches/py/counts.py "$(COUNTS)/modules" $(if $(RENEW),--renew),echo "NOT COUNTED: make counts needs valgrind")
 
 test-host: $(VENV)/.test $(VENV)/.example #: the Python tests of `make test`
 	$(PYTEST) -m "not exhaustive"
@@ -176,6 +183,15 @@ $(VENV)/.example $(VENV)/.example-release: $(SOURCES) $(wildcard $(EXAMPLE)/*.to
 	@echo "Building the example extension"
 	@rm -f "$(VENV)/.example" "$(VENV)/.example-release"
 	@cd $(EXAMPLE) && $(call develop,$(if $(findstring release,$@),release,checked)) --features cuda,kinds,peers
+	@touch $@
+
+# The modules as users get them, beside those of the tests.
+$(COUNTS)/.modules: $(SOURCES) $(shell find python/dlfield -name '*.py') $(wildcard $(EXAMPLE)/*.toml $(EXAMPLE)/src/*.rs) | $(VENV)/.test $(BIN)/maturin
+	@echo "Building dlfield and the example extension as for a release"
+	@rm -rf "$(COUNTS)"
+	@$(wheel)
+	@cd $(EXAMPLE) && $(wheel) --features kinds,peers
+	@$(install) --no-deps --target "$(COUNTS)/modules" "$(COUNTS)"/wheels/*.whl
 	@touch $@
 
 # The packages of a target.

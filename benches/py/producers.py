@@ -48,3 +48,13 @@ def producers() -> dict[str, Any]:
         "DLPack only": DLPackOnly(array),
         "array interface only": InterfaceOnly(array),
     }
+
+
+def threes() -> dict[str, tuple[Any, ...]]:
+    """Return three arrays of one float32 of each kind."""
+    return {
+        "NumPy": tuple(np.ones(1, DTYPE) for _ in range(3)),
+        "PyTorch": tuple(torch.ones(1) for _ in range(3)),
+        "JAX": tuple(jax.numpy.ones(1) for _ in range(3)),
+        "dlfield": tuple(dl.ones(1, DTYPE) for _ in range(3)),
+    }

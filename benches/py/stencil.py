@@ -11,16 +11,10 @@ from gt4py.cartesian import gtscript
 import dlfield as dl
 import dlfield.gt4py
 from interleaved import Case, best_times
+from laplacian import laplacian
 from report import Line
 
 DOMAINS = ((128, 128, 80), (4, 4, 4))
-
-
-def laplacian(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]) -> None:
-    with computation(PARALLEL), interval(...):  # type: ignore[name-defined]  # noqa: F821
-        out = (  # noqa: F841
-            inp[-1, 0, 0] + inp[1, 0, 0] + inp[0, -1, 0] + inp[0, 1, 0] - 4.0 * inp[0, 0, 0]
-        )
 
 
 def _case(stencil: Any, module: Any, backend: str, domain: tuple[int, int, int]) -> Case:
