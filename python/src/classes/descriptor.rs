@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
-use dlfield::native::{Description, release_deferred};
+use dlfield::native::{Description, import, release_deferred};
 use dlfield::{Descriptor, Owner};
 
 /// The validated description of an array of any library: what `describe` returns.
@@ -64,6 +64,12 @@ impl PyDescriptor {
             reversed.set_owned(self.object(py), self.owner.clone(), self.owner_needs_object, self.protocol);
             Ok(())
         })
+    }
+
+    /// Whether this describes an array of NumPy that has not moved or reshaped its memory since. `false` for other objects.
+    #[inline]
+    pub(crate) fn is_unmoved_array(&self, py: Python<'_>) -> bool {
+        self.object.as_ref().is_some_and(|object| import::is_as_described(object.bind(py), &self.descriptor))
     }
 
     /// Returns the parts that imports use.
