@@ -114,7 +114,6 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
         // might free it twice, so with such a version this one leaks, once: the element type is not tried again.
         remember(dtype, Answer::Refused);
         drop(PyErr::take(py));
-        fastcall::drop_deferred_references();
         return Ok(None);
     }
     // SAFETY: on success a new reference.

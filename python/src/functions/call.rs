@@ -1,16 +1,14 @@
 //! A call of an allocation function.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString, PyTuple};
 
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::args;
 use dlfield::native::errors::{ErrorKind, reworded};
-use dlfield::native::numpy_api::is_exact;
+use dlfield::native::interrupt;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
-use dlfield::native::{fastcall, interrupt};
 use dlfield::{Spec, Tensor};
 
 /// The arguments of an allocation function.
@@ -27,13 +25,9 @@ pub(super) struct Call<'a, 'py> {
 impl<'py> Call<'_, 'py> {
     /// Makes the object of the tensor that `fill` makes in place: no value of this size is moved.
     #[inline(always)]
-    pub(super) fn create(&self, fill: impl Fn(&mut Tensor) -> PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
-        let create = || freelist::create(self.py, |made: &mut PyTensor| fill(&mut made.0));
-        let made = if self.is_plain() { create() } else { fastcall::attached(create) };
-        match made {
-            Ok(made) => Ok(made.into_any()),
-            Err(error) => Err(self.with_host_hint(error)),
-        }
+    pub(super) fn create(&self, fill: impl FnOnce(&mut Tensor) -> PyResult<()>) -> PyResult<Bound<'py, PyTensor>> {
+        let made = freelist::create(self.py, |made: &mut PyTensor| fill(&mut made.0));
+        made.map_err(|error| self.with_host_hint(error))
     }
 
     /// Adds to the error of a preset for a device that is not there how to have its layout on the host.
@@ -47,19 +41,6 @@ impl<'py> Call<'_, 'py> {
         let text =
             format!("{}; with device='cpu' the preset {preset} gives its layout in host memory", error.value(self.py));
         reworded(self.py, &error, text)
-    }
-
-    /// Whether all arguments are of the kinds whose conversion leaves no discarded reference behind: a tuple, an integer or a
-    /// NumPy array, the name of an element type, the name of a preset. That of an array and of names runs no other code either.
-    #[inline]
-    pub(super) fn is_plain(&self) -> bool {
-        let is_text =
-            |argument: Given<'_, '_>| argument.is_none_or(|argument| argument.is_exact_instance_of::<PyString>());
-        let first = self.first;
-        (first.is_exact_instance_of::<PyTuple>() || is_exact(first) || first.is_exact_instance_of::<PyInt>())
-            && is_text(self.dtype)
-            && is_text(self.keywords.backend)
-            && self.keywords.are_preset_alone()
     }
 
     /// Runs `work` on the memory of a field, for a long time without the GIL.

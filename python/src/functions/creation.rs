@@ -1,19 +1,17 @@
 //! The eight allocation functions and `from_array`.
 
-#![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
+#![allow(unsafe_code, reason = "the memory of an array is copied at once")]
 
-use std::ffi::CStr;
-
-use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::functions::call::Call;
-use crate::functions::keywords::{self, Keywords, surplus_error};
+use crate::functions::keywords::{Keywords, Required, wrong_call};
 use crate::functions::specs::{converted, fresh, like, value_as_shape, with_metadata_of};
-use crate::functions::{data_argument, docstring, fill_value, given_memory};
-use dlfield::native::fastcall::{self, Argument, Definition, Parameters, Surplus};
+use crate::functions::{data_argument, fill_value, given_memory};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Contents, Extents, IS_FREE_THREADED};
 use dlfield::native::{dtype, sync};
@@ -55,10 +53,11 @@ fn filled(
 }
 
 /// Copies a small NumPy array at once: while this thread keeps the GIL and runs no other code, nobody moves the memory.
-/// Returns whether it has. The arguments are plain, so their conversion runs no other code either.
+/// Returns whether it has.
 fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor: &mut Tensor) -> PyResult<bool> {
-    // Free-threaded builds have no GIL.
-    if IS_FREE_THREADED {
+    // The conversion of other keywords may run other code.
+    let is_text = call.keywords.backend.is_none_or(|backend| backend.is_exact_instance_of::<PyString>());
+    if IS_FREE_THREADED || !is_text || !call.keywords.are_preset_alone() {
         return Ok(false);
     }
     let mut data = Descriptor::BLANK;
@@ -99,7 +98,7 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     Ok(())
 }
 
-/// Defines an allocation function; all of them have the same keywords. The function with its name returns the definition.
+/// Defines an allocation function; all of them have the same keywords.
 macro_rules! allocation {
     (
         $(#[doc = $summary:literal])*
@@ -107,64 +106,67 @@ macro_rules! allocation {
         $text:literal
         fn $name:ident($call:ident, $tensor:ident; $first:ident $(, $value:ident)?; dtype) $body:block
     ) => {
-        fn $name() -> &'static Definition {
-            const OWN: &[&str] = &[stringify!($first), $(stringify!($value),)? "dtype"];
-            const ALL: usize = OWN.len() + keywords::COUNT;
-            const TEXT: &str = concat!(
-                stringify!($name), $text, "\n--\n\n", $($summary, "\n",)*
-                "\n\
-Keywords, each overriding the preset `backend`: `dims` labels the dimensions (\"IJK\", or a sequence of labels,\n\
-which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;\n\
-`alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);\n\
-`padding` is \"none\" or \"row\"; `halo` has one width or pair of widths per dimension; `origin` defaults to the\n\
-lower halo; `device` is \"cpu\", \"cuda:N\", \"cuda_host\" (pinned), \"cuda_managed\", or a device object of PyTorch,\n\
-JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;\n\
-`buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked\n\
-for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n\
-\n\
-Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another\n\
-type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a\n\
-stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders\n\
-strides by I, J and K, and `dims` has several other labels and none of these.\n\
-\n",
-                $($example, "\n",)*
-            );
-            const DOC: &CStr = docstring::of(&const { docstring::unindented::<{ TEXT.len() }>(TEXT) });
-
-            static PARAMETERS: Parameters<ALL> =
-                Parameters::new(stringify!($name), keywords::joined::<ALL>(OWN), OWN.len());
-
-            fn surplus(py: Python<'_>, given: &[Argument<'_, '_>; ALL], surplus: &Surplus<'_>) -> PyErr {
-                surplus_error(py, stringify!($name), OWN, given, surplus)
-            }
-
-            unsafe extern "C" fn called(
-                _module: *mut ffi::PyObject,
-                args: *const *mut ffi::PyObject,
-                nargs: ffi::Py_ssize_t,
-                keywords: *mut ffi::PyObject,
-            ) -> *mut ffi::PyObject {
-                // SAFETY: the interpreter's own arguments.
-                unsafe {
-                    fastcall::call_with_errors(&PARAMETERS, OWN.len() - 1, args, nargs, keywords, surplus, |py, all| {
-                        let mut places = 0..;
-                        let mut next = || PARAMETERS.required(all, places.next().unwrap_or(ALL));
-                        let first = next()?;
-                        $(let $value = next()?;)?
-                        let $call = &Call {
-                            py,
-                            function: stringify!($name),
-                            first,
-                            dtype: fastcall::given(&all[OWN.len() - 1]),
-                            keywords: Keywords::of(&all[OWN.len()..]),
-                        };
-                        $call.create(|$tensor: &mut Tensor| $body)
-                    })
-                }
-            }
-
-            static DEFINITION: Definition = Definition::new(docstring::name(concat!(stringify!($name), "\0")), DOC, called);
-            &DEFINITION
+        $(#[doc = $summary])*
+        ///
+        /// Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+        /// which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+        /// `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+        /// `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+        /// lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+        /// JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
+        /// `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+        /// for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        ///
+        /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+        /// type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+        /// stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+        /// strides by I, J and K, and `dims` has several other labels and none of these.
+        ///
+        $(#[doc = $example])*
+        #[pyfunction]
+        #[pyo3(
+            signature = (
+                $first=Required(None), $($value=Required(None),)? dtype=None, *surplus, backend=None, dims=None, layout=None,
+                alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None,
+                buffer=None, **others
+            ),
+            text_signature = $text
+        )]
+        #[expect(clippy::too_many_arguments, reason = "the signature in Python")]
+        fn $name<'py>(
+            py: Python<'py>,
+            $first: Required<'_, 'py>,
+            $($value: Required<'_, 'py>,)?
+            dtype: Option<&Bound<'py, PyAny>>,
+            surplus: &Bound<'py, PyTuple>,
+            backend: Option<&Bound<'py, PyAny>>,
+            dims: Option<&Bound<'py, PyAny>>,
+            layout: Option<&Bound<'py, PyAny>>,
+            alignment_size: Option<&Bound<'py, PyAny>>,
+            aligned_index: Option<&Bound<'py, PyAny>>,
+            padding: Option<&Bound<'py, PyAny>>,
+            halo: Option<&Bound<'py, PyAny>>,
+            origin: Option<&Bound<'py, PyAny>>,
+            device: Option<&Bound<'py, PyAny>>,
+            stream: Option<&Bound<'py, PyAny>>,
+            buffer: Option<&Bound<'py, PyAny>>,
+            others: Option<&Bound<'py, PyDict>>,
+        ) -> PyResult<Bound<'py, PyTensor>> {
+            let (Some($first), $(Some($value),)? true) =
+                ($first.0.as_deref(), $($value.0.as_deref(),)? surplus.is_empty() && others.is_none())
+            else {
+                let own = [
+                    (stringify!($first), $first.0.as_deref()),
+                    $((stringify!($value), $value.0.as_deref()),)?
+                    ("dtype", dtype),
+                ];
+                return Err(wrong_call(stringify!($name), &own, surplus, others));
+            };
+            let keywords = Keywords {
+                backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
+            };
+            let $call = &Call { py, function: stringify!($name), first: $first, dtype, keywords };
+            $call.create(|$tensor: &mut Tensor| $body)
         }
     };
 }
@@ -310,7 +312,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn from_array(call, tensor; data; dtype) {
         let given = call.dtype.map(dtype::parse).transpose()?;
-        if call.is_plain() && copied_at_once(call, given.as_ref(), tensor)? {
+        if copied_at_once(call, given.as_ref(), tensor)? {
             return Ok(());
         }
         let near = call.keywords.device_or_default()?;
@@ -331,7 +333,13 @@ allocation! {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let functions =
-        [empty(), zeros(), ones(), full(), empty_like(), zeros_like(), ones_like(), full_like(), from_array()];
-    functions.into_iter().try_for_each(|function| function.add_to(module))
+    module.add_function(wrap_pyfunction!(empty, module)?)?;
+    module.add_function(wrap_pyfunction!(zeros, module)?)?;
+    module.add_function(wrap_pyfunction!(ones, module)?)?;
+    module.add_function(wrap_pyfunction!(full, module)?)?;
+    module.add_function(wrap_pyfunction!(empty_like, module)?)?;
+    module.add_function(wrap_pyfunction!(zeros_like, module)?)?;
+    module.add_function(wrap_pyfunction!(ones_like, module)?)?;
+    module.add_function(wrap_pyfunction!(full_like, module)?)?;
+    module.add_function(wrap_pyfunction!(from_array, module)?)
 }

@@ -7,7 +7,7 @@ use crate::export::integers;
 use crate::functions::keywords::Given;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
-use dlfield::native::{dtype, fastcall, numpy_api};
+use dlfield::native::{dtype, numpy_api};
 use dlfield::{DType, Descriptor, Device, Tensor};
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements. `origin` is the caller's argument.
@@ -48,11 +48,7 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
     let mut imported = Imported::new(descriptor);
     match import::describe(data, request, &mut imported) {
         Ok(()) => true,
-        Err(error) => {
-            drop(error);
-            fastcall::drop_deferred_references();
-            false
-        }
+        Err(_) => false,
     }
 }
 

@@ -9,18 +9,14 @@ use crate::classes::tensor::PyTensor;
 use crate::export::integers;
 use crate::methods::numbers;
 use dlfield::DType;
-use dlfield::native::{args, dtype, fastcall, import};
+use dlfield::native::{args, dtype, import};
 
 /// The bytes of one element.
 type Element = SmallVec<[u8; 16]>;
 
 /// The bytes of one element with `value`, cast as by `numpy.full`.
 pub(super) fn element(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
-    match converted(value, dtype) {
-        Some(element) => Ok(element),
-        // Attached: a conversion that failed has left an error, and NumPy may run any code.
-        None => fastcall::attached(|| by_numpy(value, dtype)),
-    }
+    converted(value, dtype).map_or_else(|| by_numpy(value, dtype), Ok)
 }
 
 /// The bytes of a one.

@@ -2,15 +2,13 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::fastcall::{Argument, Surplus, given};
 use dlfield::native::interrupt;
 use dlfield::native::new_error;
-use dlfield::native::unexpected_keyword;
 use dlfield::native::{Extents, Halo};
 use dlfield::native::{args, check_len, stream};
 use dlfield::{Device, Dims, DimsError, Layout, LayoutError, Spec};
@@ -21,23 +19,12 @@ pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 macro_rules! keywords {
     ($($name:ident),* $(,)?) => {
         /// The names of the keywords.
-        pub(super) const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
-
-        /// The number of keywords.
-        pub(super) const COUNT: usize = [$(stringify!($name)),*].len();
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
 
         /// The keywords as given.
+        #[derive(Default)]
         pub(crate) struct Keywords<'a, 'py> {
             $(pub(crate) $name: Given<'a, 'py>,)*
-        }
-
-        impl<'a, 'py> Keywords<'a, 'py> {
-            /// Takes the arguments for the keywords, in their order.
-            #[inline(always)]
-            pub(super) fn of(arguments: &'a [Argument<'_, 'py>]) -> Keywords<'a, 'py> {
-                let mut arguments = arguments.iter();
-                Keywords { $($name: arguments.next().and_then(given),)* }
-            }
         }
     };
 }
@@ -47,26 +34,15 @@ keywords! {
     backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
 }
 
-/// The names of all parameters: a function's own, then the keywords.
-pub(super) const fn joined<const ALL: usize>(own: &[&'static str]) -> [&'static str; ALL] {
-    let (mut names, mut place) = ([""; ALL], 0);
-    while place < ALL {
-        names[place] = if place < own.len() { own[place] } else { NAMES[place - own.len()] };
-        place += 1;
-    }
-    names
-}
-
 impl<'a, 'py> Keywords<'a, 'py> {
     /// The labels alone, for functions that take no others.
     pub(super) fn of_labels(dims: Given<'a, 'py>, halo: Given<'a, 'py>, origin: Given<'a, 'py>) -> Keywords<'a, 'py> {
-        Keywords { dims, halo, origin, ..Keywords::of(&[]) }
+        Keywords { dims, halo, origin, ..Keywords::default() }
     }
 }
 
 impl Keywords<'_, '_> {
     /// Whether no keyword is given but `backend`.
-    #[inline(always)]
     pub(super) fn are_preset_alone(&self) -> bool {
         // Without `..`, so that no keyword is forgotten here.
         let Keywords {
@@ -224,33 +200,58 @@ const FOREIGN_KEYWORDS: [(&str, &str); 15] = [
     ("shape", "the shape is that of the data; use zeros(shape, ...) for another one"),
 ];
 
-/// The error for arguments beyond the parameters of an allocation function. `names` are the positional parameters, and `given`
-/// the arguments for them.
-#[cold]
-pub(super) fn surplus_error(
-    py: Python<'_>,
-    function: &str,
-    names: &[&str],
-    given: &[Argument<'_, '_>],
-    surplus: &Surplus<'_>,
-) -> PyErr {
-    if let Some(name) = &surplus.keyword {
-        let known: Vec<&str> = names.iter().chain(&NAMES).copied().collect();
-        return unexpected_keyword(py, function, name, &FOREIGN_KEYWORDS, &known);
+/// A required argument; empty if it is missing. PyO3 would refuse that before it says that a keyword is unknown, which may be this
+/// argument with a typo.
+pub(super) struct Required<'a, 'py>(pub(super) Option<Borrowed<'a, 'py, PyAny>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Required<'a, 'py> {
+    type Error = std::convert::Infallible;
+
+    fn extract(argument: Borrowed<'a, 'py, PyAny>) -> Result<Required<'a, 'py>, Self::Error> {
+        Ok(Required(Some(argument)))
     }
-    let (most, count) = (names.len(), names.len() + surplus.positional.len());
-    let hint = match (names, given) {
-        (["shape", "dtype"], [Some(shape), Some(dtype), ..]) => sizes(function, [shape, dtype], &surplus.positional),
+}
+
+/// The error for a call of an allocation function with wrong arguments, in Python's order: unknown keywords, missing arguments, too
+/// many. `own` has the positional parameters, all but the last required, with the arguments for them.
+#[cold]
+pub(super) fn wrong_call(
+    function: &str,
+    own: &[(&str, Given<'_, '_>)],
+    surplus: &Bound<'_, PyTuple>,
+    others: Option<&Bound<'_, PyDict>>,
+) -> PyErr {
+    let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = names.iter().chain(NAMES).copied().collect();
+    if let Err(error) = args::no_keywords(function, others, &FOREIGN_KEYWORDS, &known) {
+        return error;
+    }
+    let required = &own[..own.len() - 1];
+    let missing: Vec<String> =
+        required.iter().filter(|(_, given)| given.is_none()).map(|(name, _)| format!("'{name}'")).collect();
+    let (most, count) = (own.len(), own.len() + surplus.len());
+    new_error::<PyTypeError>(match missing.len() {
+        0 => {
+            let hint = beyond(function, own, surplus).unwrap_or_else(|| {
+                let text = surplus.iter().next().filter(|value| value.is_instance_of::<PyString>());
+                let example = text.map_or_else(|| "'C'".to_owned(), |text| args::shown(&text));
+                format!("; they are {}; give the others by name, as in backend={example}", names.join(", "))
+            });
+            format!("{function}() takes at most {most} positional arguments but {count} were given{hint}")
+        }
+        1 => format!("{function}() missing 1 required positional argument: {}", missing[0]),
+        count => format!("{function}() missing {count} required positional arguments: {}", missing.join(" and ")),
+    })
+}
+
+/// The correct call if sizes were given as separate arguments.
+fn beyond(function: &str, own: &[(&str, Given<'_, '_>)], surplus: &Bound<'_, PyTuple>) -> Option<String> {
+    match own {
+        [("shape", Some(shape)), ("dtype", Some(dtype))] => {
+            sizes(function, [shape, dtype], &surplus.iter().collect::<Vec<_>>())
+        }
         _ => None,
-    };
-    let hint = hint.unwrap_or_else(|| {
-        let example = surplus.positional.first().filter(|value| value.is_instance_of::<PyString>()).map(args::shown);
-        let example = example.unwrap_or_else(|| "'C'".to_owned());
-        format!("; they are {}; give the others by name, as in backend={example}", names.join(", "))
-    });
-    new_error::<PyTypeError>(format!(
-        "{function}() takes at most {most} positional arguments but {count} were given{hint}"
-    ))
+    }
 }
 
 /// The correct call if sizes were given as separate arguments; `None` if they are not sizes.

@@ -7,43 +7,34 @@ use crate::classes::tensor::PyTensor;
 use dlfield::Tensor;
 use dlfield::native::new_error;
 
+/// Defines setters that raise.
+macro_rules! fixed {
+    ($($setter:ident: $name:literal, $instead:literal;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                #[setter]
+                fn $setter(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+                    fixed($name, $instead)
+                }
+            )*
+        }
+    };
+}
+
+fixed! {
+    set_dims: "dims", "dl.from_dlpack(field, dims=...) is the same field with other labels";
+    set_shape: "shape", "field.reshape(...) is a view with another shape";
+    set_strides: "strides", "dl.from_array(field, layout=...) is a copy with other strides";
+    set_layout: "layout", "dl.from_array(field, layout=...) is a copy in another layout";
+    set_dtype: "dtype", "field.astype(...) is a copy with another element type";
+    set_device: "device", "field.to_device(...) is a copy on another device";
+    set_origin: "origin", "set field.halo, whose lower widths become the origin";
+    set_readonly: "readonly", "field.as_readonly() is a view that is read-only, and field.copy() can be written";
+}
+
 #[pymethods]
 impl PyTensor {
-    #[setter]
-    fn set_dims(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("dims", "dl.from_dlpack(field, dims=...) is the same field with other labels")
-    }
-
-    #[setter]
-    fn set_shape(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("shape", "field.reshape(...) is a view with another shape")
-    }
-
-    #[setter]
-    fn set_strides(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("strides", "dl.from_array(field, layout=...) is a copy with other strides")
-    }
-
-    #[setter]
-    fn set_layout(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("layout", "dl.from_array(field, layout=...) is a copy in another layout")
-    }
-
-    #[setter]
-    fn set_dtype(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("dtype", "field.astype(...) is a copy with another element type")
-    }
-
-    #[setter]
-    fn set_device(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("device", "field.to_device(...) is a copy on another device")
-    }
-
-    #[setter]
-    fn set_origin(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("origin", "set field.halo, whose lower widths become the origin")
-    }
-
     // `field.domain_view += 1` sets the view itself, after it was added to. A documentation comment would, or would not, take the
     // place of the getter's, as the linker orders the two.
     #[setter]
@@ -69,11 +60,6 @@ impl PyTensor {
             return Ok(());
         }
         fixed("T", "field.T[...] = value writes to it")
-    }
-
-    #[setter]
-    fn set_readonly(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fixed("readonly", "field.as_readonly() is a view that is read-only, and field.copy() can be written")
     }
 }
 

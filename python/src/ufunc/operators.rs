@@ -151,7 +151,6 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
                 found => found,
             }
         };
-        fastcall::drop_deferred_references();
         let found = found.filter(|found| !found.is(py.NotImplemented()));
         match found {
             None if PLACE == EQUAL || PLACE == NOT_EQUAL => compared_by(PLACE == EQUAL, &inputs[1], &inputs[0]),
@@ -230,8 +229,6 @@ unsafe extern "C" fn one<const PLACE: usize>(slf: *mut ffi::PyObject, _: *mut ff
     };
     fastcall::run(py, || {
         let ufunc = ufuncs(py, UFUNCS_OF_ONE, &KNOWN)?[PLACE].bind(py);
-        let found = call::call(ufunc, &[slf], &Keywords::default())?;
-        fastcall::drop_deferred_references();
-        Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+        Ok(call::call(ufunc, &[slf], &Keywords::default())?.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
     })
 }

@@ -18,7 +18,7 @@ use crate::python::convert::dtype::wrapped;
 use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, reworded, subclass};
 use crate::python::convert::stream::{handle, number, owner};
 use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
-use crate::python::ffi::{deferred, getattr, numpy_api};
+use crate::python::ffi::{getattr, numpy_api};
 use crate::python::package;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
@@ -89,8 +89,6 @@ pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<(
     if value.cast_exact::<PyTuple>().is_ok() || iterator(value)?.is_some() {
         return append_ints("shape", value, found);
     }
-    // The error of `try_iter` was discarded.
-    deferred::drop_deferred_references();
     found.push(int("shape", value)?);
     Ok(())
 }

@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
-pub use super::deferred::drop_deferred_references;
 use crate::python::ffi::new_error::{new_error, unexpected_keyword};
 use crate::python::ffi::panics;
 
@@ -96,25 +95,6 @@ pub fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, 
     argument.as_deref().filter(|value| !value.is_none())
 }
 
-/// Why the arguments of a call do not fit the parameters.
-#[derive(Clone, Copy)]
-enum Unsorted {
-    /// This many positional arguments.
-    TooMany(usize),
-    /// The keyword at this place has the name of no parameter.
-    Unknown(usize),
-    /// Two values for the parameter at this place.
-    Repeated(usize),
-}
-
-/// What a call gives beyond the parameters.
-pub struct Surplus<'py> {
-    /// Positional arguments.
-    pub positional: Vec<Bound<'py, PyAny>>,
-    /// The first unknown keyword.
-    pub keyword: Option<String>,
-}
-
 /// The text of a keyword, which the interpreter guarantees to be a string. A subclass is not asked for its `__str__`.
 fn text(name: &Bound<'_, PyAny>) -> String {
     name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -154,10 +134,10 @@ impl<const N: usize> Parameters<N> {
         nargs: ffi::Py_ssize_t,
         keywords: *mut ffi::PyObject,
         sorted: &mut [Argument<'a, 'py>; N],
-    ) -> Result<(), Unsorted> {
+    ) -> PyResult<()> {
         let given = usize::try_from(nargs).unwrap_or(0);
         if given > self.positional {
-            return Err(Unsorted::TooMany(given));
+            return Err(self.too_many(given));
         }
         for (place, slot) in sorted[..given].iter_mut().enumerate() {
             // SAFETY: passed on from the caller.
@@ -167,11 +147,13 @@ impl<const N: usize> Parameters<N> {
             // SAFETY: `keywords` is a tuple of strings, and as many values follow the positional arguments.
             let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
             for (position, name) in keywords.iter_borrowed().enumerate() {
-                let Some(place) = self.place(&name) else { return Err(Unsorted::Unknown(position)) };
+                let Some(place) = self.place(&name) else {
+                    return Err(unexpected_keyword(py, self.function, &text(&name), self.hints, &self.names));
+                };
                 // SAFETY: as above.
                 let value = unsafe { Borrowed::from_ptr(py, *args.add(given + position)) };
                 if sorted[place].replace(value).is_some() {
-                    return Err(Unsorted::Repeated(place));
+                    return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
                 }
             }
         }
@@ -183,94 +165,19 @@ impl<const N: usize> Parameters<N> {
         let py = name.py();
         let interned = self.interned.get_or_init(py, || self.names.map(|name| PyString::intern(py, name).unbind()));
         // Names in calls are interned, so comparing addresses finds them; others are compared as text.
-        interned.iter().position(|known| name.is(known)).or_else(|| self.place_of_text(&text(name)))
-    }
-
-    #[cold]
-    fn place_of_text(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| *known == name)
-    }
-
-    /// The error for arguments that do not fit the parameters.
-    ///
-    /// # Safety
-    /// - `keywords` are those of the call.
-    #[cold]
-    unsafe fn unsorted(&self, py: Python<'_>, keywords: *mut ffi::PyObject, why: Unsorted) -> PyErr {
-        match why {
-            Unsorted::TooMany(given) => self.too_many(given),
-            Unsorted::Repeated(place) => self.repeated(place),
-            Unsorted::Unknown(position) => {
-                // SAFETY: as in `sort`, which found an unknown one among them.
-                let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
-                let text = keywords.get_borrowed_item(position).map(|name| text(&name)).unwrap_or_default();
-                unexpected_keyword(py, self.function, &text, self.hints, &self.names)
-            }
-        }
-    }
-
-    fn repeated(&self, place: usize) -> PyErr {
-        self.error(&format!("got multiple values for argument '{}'", self.names[place]))
-    }
-
-    /// The error for a call with wrong arguments, in Python's order: repeated ones, unknown keywords, which may be the missing
-    /// ones with a typo, missing ones, too many. `others` has the errors for what is beyond the parameters. The first `required`
-    /// parameters are required.
-    ///
-    /// # Safety
-    /// - As for [`call`].
-    #[cold]
-    unsafe fn wrong_call<'py>(
-        &self,
-        py: Python<'py>,
-        args: *const *mut ffi::PyObject,
-        nargs: ffi::Py_ssize_t,
-        keywords: *mut ffi::PyObject,
-        required: usize,
-        others: impl FnOnce(Python<'py>, &[Argument<'_, 'py>; N], &Surplus<'py>) -> PyErr,
-    ) -> PyErr {
-        let given = usize::try_from(nargs).unwrap_or(0);
-        // SAFETY: passed on from the caller.
-        let argument = |place: usize| unsafe { Borrowed::from_ptr(py, *args.add(place)) };
-        let mut sorted = [None; N];
-        for (place, slot) in sorted[..given.min(self.positional)].iter_mut().enumerate() {
-            *slot = Some(argument(place));
-        }
-        let mut surplus = Surplus { positional: Vec::new(), keyword: None };
-        surplus.positional.extend((self.positional..given).map(|place| argument(place).to_owned()));
-        if !keywords.is_null() {
-            // SAFETY: as in `sort`.
-            let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
-            for (position, name) in keywords.iter_borrowed().enumerate() {
-                match self.place(&name) {
-                    Some(place) if sorted[place].replace(argument(given + position)).is_some() => {
-                        return self.repeated(place);
-                    }
-                    Some(_) => {}
-                    None if surplus.keyword.is_none() => surplus.keyword = Some(text(&name)),
-                    None => {}
-                }
-            }
-        }
-        let missing: Vec<String> = (0..required)
-            .filter(|place| sorted[*place].is_none())
-            .map(|place| format!("'{}'", self.names[place]))
-            .collect();
-        match missing.len() {
-            0 => others(py, &sorted, &surplus),
-            _ if surplus.keyword.is_some() => others(py, &sorted, &surplus),
-            1 => self.error(&format!("missing 1 required positional argument: {}", missing[0])),
-            count => self.error(&format!("missing {count} required positional arguments: {}", missing.join(" and "))),
-        }
+        interned.iter().position(|known| name.is(known)).or_else(|| {
+            let text = text(name);
+            self.names.iter().position(|known| *known == text)
+        })
     }
 
     #[cold]
     fn too_many(&self, given: usize) -> PyErr {
-        let by_name = self.names[self.positional..].join(", ");
-        self.error(&match self.positional {
-            0 => format!("takes keyword arguments only, {given} were given"),
-            1 => format!("takes 1 positional argument but {given} were given; give by name: {by_name}"),
-            most => format!("takes {most} positional arguments but {given} were given; give by name: {by_name}"),
+        self.error(&if self.positional == 0 {
+            format!("takes keyword arguments only, {given} were given")
+        } else {
+            let by_name = self.names[self.positional..].join(", ");
+            format!("takes {} positional argument but {given} were given; give by name: {by_name}", self.positional)
         })
     }
 
@@ -285,6 +192,7 @@ impl<const N: usize> Parameters<N> {
             .ok_or_else(|| self.error(&format!("missing 1 required positional argument: '{}'", self.names[place])))
     }
 
+    #[cold]
     fn error(&self, what: &str) -> PyErr {
         new_error::<PyTypeError>(format!("{}() {what}", self.function))
     }
@@ -311,9 +219,7 @@ pub unsafe fn call<const N: usize>(
     run(py, || {
         let mut arguments = [None; N];
         // SAFETY: passed on from the caller.
-        unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }
-            // SAFETY: as above.
-            .map_err(|why| unsafe { parameters.unsorted(py, keywords, why) })?;
+        unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }?;
         body(&slf, &arguments)
     })
 }
@@ -335,57 +241,20 @@ pub unsafe fn call_with_one(
     run(py, || body(&argument))
 }
 
-/// As [`call`], for a function of a module whose first `required` parameters are required, with an error of its own for
-/// arguments beyond the parameters.
-///
-/// # Safety
-/// - As for [`call`].
-#[inline(always)]
-pub unsafe fn call_with_errors<const N: usize>(
-    parameters: &Parameters<N>,
-    required: usize,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-    surplus: impl for<'py> FnOnce(Python<'py>, &[Argument<'_, 'py>; N], &Surplus<'py>) -> PyErr,
-    body: impl for<'py> FnOnce(Python<'py>, &[Argument<'_, 'py>; N]) -> PyResult<Bound<'py, PyAny>>,
-) -> *mut ffi::PyObject {
-    // SAFETY: passed on from the caller.
-    let py = unsafe { Python::assume_attached() };
-    run(py, || {
-        let mut arguments = [None; N];
-        // SAFETY: passed on from the caller.
-        unsafe {
-            let sorted = parameters.sort(py, args, nargs, keywords, &mut arguments).is_ok();
-            if !sorted || arguments[..required].iter().any(Option::is_none) {
-                return Err(parameters.wrong_call(py, args, nargs, keywords, required, surplus));
-            }
-        }
-        body(py, &arguments)
-    })
-}
-
 /// Runs the body of such a function. An error becomes the Python exception, and so does a panic, which must not unwind into
 /// C.
 #[inline]
 pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => return value.into_ptr(),
-        Ok(Err(error)) => error,
-        Err(panic) => panics::to_error(&*panic),
-    };
-    let mut error = Some(error);
-    Python::try_attach(|py| error.take().map(|error| error.restore(py)));
-    // While the interpreter ends, attaching fails.
-    if let Some(error) = error {
+    let mut call = Some(|| {
+        let error = match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(Ok(value)) => return value.into_ptr(),
+            Ok(Err(error)) => error,
+            Err(panic) => panics::to_error(&*panic),
+        };
         error.restore(py);
-    }
-    null_mut()
-}
-
-/// Runs `work` attached in PyO3's view too, so that it may discard references of PyO3 without
-/// [`drop_deferred_references`].
-pub fn attached<R>(work: impl Fn() -> R) -> R {
-    // While the interpreter ends, attaching fails; then nothing is left to drop.
-    Python::try_attach(|_| work()).unwrap_or_else(work)
+        null_mut()
+    });
+    // In PyO3's view too, so that it drops its references at once; as that attaches again, it fails while the interpreter ends.
+    let made = Python::try_attach(|_| call.take().map(|call| call()));
+    made.flatten().or_else(|| call.map(|call| call())).unwrap_or(null_mut())
 }
