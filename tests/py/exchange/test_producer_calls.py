@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from dlpack_structs import LEGACY, new_capsule
+from dlpack_structs import LEGACY, kept_for_good, new_capsule
 from fakes import FakeTensor, int_matrix
 from oracle import values
 
@@ -18,8 +18,8 @@ ROWS = int_matrix().tolist()
 DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 # Takes an address: a capsule that is being destroyed must not get another reference.
 name_at = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_GetName", ctypes.pythonapi))
-# The destructors, for the life of the process: a capsule in a cycle may be destroyed after the producer that made it.
-destructors: list[Any] = []
+# The destructors: a capsule in a cycle may be destroyed after the producer that made it, or at the interpreter's end.
+destructors: list[Any] = kept_for_good([])
 
 
 def producer_type(base: type = object) -> type[Any]:

@@ -110,6 +110,16 @@ _rename_capsule = ctypes.pythonapi.PyCapsule_SetName
 _rename_capsule.argtypes = [py_object, c_char_p]
 
 
+def kept_for_good(made: Any) -> Any:
+    """`made`, with a reference to it that nobody drops.
+
+    For callbacks: the interpreter empties modules at its end, and what it destroys after them may call back. Without
+    the GIL that is so for most objects, as functions and classes are destroyed at the end.
+    """
+    ctypes.pythonapi.Py_IncRef(py_object(made))
+    return made
+
+
 def capsule_name(capsule: object) -> bytes:
     name: bytes = _capsule_name(capsule)
     return name

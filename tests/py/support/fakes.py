@@ -22,13 +22,14 @@ from dlpack_structs import (
     DLTensor,
     ExchangeAPI,
     capsule_name,
+    kept_for_good,
     new_capsule,
 )
 
 KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 # Structs and callbacks are kept until the process ends: a deleter's own thunk can't be freed while it runs.
-_kept: list[object] = []
+_kept: list[Any] = kept_for_good([])
 
 
 class FakeTensor:

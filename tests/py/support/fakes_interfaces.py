@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dlpack_structs import kept_for_good
 from py_buffer import PyBuffer
 
 # Stands for a key to remove from a dictionary.
@@ -153,10 +154,12 @@ def _release_buffer(fake: Any, _view: Any) -> None:
 
 
 # They have to live as long as the type.
-_functions = (
-    ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int)(_get_buffer),
-    # NumPy releases buffers also while an exception is set, and then no pointer object can be made.
-    ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)(_release_buffer),
+_functions: Any = kept_for_good(
+    (
+        ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int)(_get_buffer),
+        # NumPy releases buffers also while an exception is set, and then no pointer object can be made.
+        ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)(_release_buffer),
+    )
 )
 
 
