@@ -65,7 +65,7 @@ mod of_python {
 
     /// Errors that are no `Exception`.
     pub mod interrupt {
-        pub use crate::python::interrupt::{answer, detach, is_interrupt, report};
+        pub use crate::python::interrupt::{answer, detach, is_interrupt, put_off};
     }
 
     /// Conversions of arguments.

@@ -31,6 +31,8 @@ LAYERS = {
         "copy",
         "tensor",
         "arithmetic debug preflight signature",
+        "python::ffi::saved_error",
+        "python::ffi::attach",
         "python::interrupt",
         "python::nearest",
         "python::ffi",

@@ -487,7 +487,7 @@ class Tensor:
         """Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
-        xarray's `skipna=True` leaves NaN out, on the host only.
+        xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -500,7 +500,7 @@ class Tensor:
         """Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
-        xarray's `skipna=True` leaves NaN out, on the host only.
+        xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
         `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -558,7 +558,7 @@ class Tensor:
         """Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
-        xarray's `skipna=True` leaves NaN out, on the host only.
+        xarray's `skipna=True` leaves NaN out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -570,7 +570,7 @@ class Tensor:
         """Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
-        xarray's `skipna=True` leaves NaN out, on the host only.
+        xarray's `skipna=True` leaves NaN out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -582,7 +582,7 @@ class Tensor:
         """Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
 
         The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
-        xarray's `skipna=True` leaves NaN out, on the host only.
+        xarray's `skipna=True` leaves NaN out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
         `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
 
@@ -2126,7 +2126,7 @@ def _open_shared(uuid: bytes, handle: bytes, nbytes: int, file: int) -> tuple[_S
 def _wait(tensor: Tensor) -> None: ...
 def _block_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]] | None: ...
 def _inspect(obj: Any) -> Descriptor: ...
-def _tensor(obj: Any, argument: str) -> Tensor: ...
+def _tensor(obj: Any, argument: str, *, copy: bool | None = None, origin: Any = None) -> Tensor: ...
 def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...
 def _key(field: Tensor, key: Any) -> tuple[Any, Literal["basic", "newaxis", "arrays"]]: ...
 def _can_access(device: _DeviceLike, memory: _DeviceLike) -> bool: ...

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from dlfield._native import DimsError, ExchangeError, NotAnArrayError, Tensor, as_numpy, from_dlpack, get_dims
+from dlfield._native import DimsError, ExchangeError, NotAnArrayError, Tensor, _tensor, as_numpy, get_dims
 from dlfield.interop.frameworks import imported
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def from_xarray(data_array: xarray.DataArray, *, origin: Sequence[SupportsIndex]
     _labels(data_array)
     if data_array.chunks is not None:
         raise ExchangeError("data_array: its data is in chunks, which are not in memory; pass data_array.compute()")
-    return from_dlpack(data_array, copy=False, origin=origin)
+    return _tensor(data_array, "data_array", copy=False, origin=origin)
 
 
 class _Attribute(property):

@@ -7,7 +7,7 @@ mod methods;
 mod signature;
 mod ufunc;
 
-use dlfield::native::{errors, is_main_interpreter};
+use dlfield::native::{errors, is_main_interpreter, numpy_api};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
@@ -24,6 +24,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
              process: multiprocessing, concurrent.futures.ProcessPoolExecutor",
         ));
     }
+    // Now, where errors and signals reach who imports the module: later look-ups at NumPy's types have no way for them.
+    numpy_api::require(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     classes::register(module)?;

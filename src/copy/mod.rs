@@ -118,22 +118,24 @@ const LEAST_ROWS: usize = 64;
 /// # Errors
 /// [`crate::Error::Interrupted`].
 fn in_pieces(plan: &Plan, itemsize: usize, work: &dyn Fn(&Plan)) -> Result<()> {
+    if is_interruptible() {
+        return divide(plan, 0, itemsize, work);
+    }
+    work(plan);
+    Ok(())
+}
+
+/// Divides the dimensions of a plan from this one on, outer ones first, until a piece is short.
+fn divide(plan: &Plan, outermost: usize, itemsize: usize, work: &dyn Fn(&Plan)) -> Result<()> {
     let bytes = plan.elements().saturating_mul(itemsize);
-    let outermost = plan.steps.iter().position(|step| step.count > 1);
-    let (Some(position), true) = (outermost, bytes > PIECE && is_interruptible()) else {
+    let Some(Step { count, from, .. }) = plan.steps.get(outermost).copied().filter(|_| bytes > PIECE) else {
         work(plan);
         return Ok(());
     };
-    let Step { count, from, .. } = plan.steps[position];
-    let is_ordered = plan.steps.iter().all(|step| step.from.unsigned_abs() <= from.unsigned_abs());
+    let is_ordered = plan.steps[outermost..].iter().all(|step| step.from.unsigned_abs() <= from.unsigned_abs());
     let rows = (PIECE / (bytes / count).max(1)).max(if is_ordered { 1 } else { LEAST_ROWS });
     for first in (0..count).step_by(rows) {
-        let part = plan.part(position, first..count.min(first + rows));
-        if rows == 1 {
-            in_pieces(&part, itemsize, work)?;
-        } else {
-            work(&part);
-        }
+        divide(&plan.part(outermost, first..count.min(first + rows)), outermost + 1, itemsize, work)?;
         stop_if_asked()?;
     }
     Ok(())

@@ -10,16 +10,18 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::memory::cuda::StreamUses;
 use crate::python::convert::stream;
+use crate::python::interrupt;
 
 /// Records the current streams of consumers that are loaded; with `told` that one of them that has this handle.
 #[cold]
 pub fn record(py: Python<'_>, uses: &StreamUses, device: Device, told: Option<u64>) {
     let current = [torch_stream(py, device), cupy_stream(py)];
-    for (handle, object) in current.into_iter().flatten().flatten() {
+    let put_off = |error: &PyErr| interrupt::put_off(py, error);
+    for (handle, object) in current.into_iter().filter_map(|found| found.inspect_err(put_off).ok()?) {
         if handle <= 2 || told.is_some_and(|told| told != handle) {
             continue;
         }
-        if let Some(owner) = stream::owner(&object)
+        if let Ok(Some(owner)) = stream::owner(&object).inspect_err(put_off)
             && let Ok(stream) = stream::borrowed(&object, device, handle)
         {
             // A stream that can't be ordered, as another one is captured, is not the consumer's.

@@ -1,15 +1,15 @@
-//! Interrupts, which are errors that are no `Exception`: Ctrl+C and `sys.exit`. They reach the caller also where any other error
-//! only means that there is no answer.
+//! Interrupts, which are errors that are no `Exception`: Ctrl+C and `sys.exit`; and `MemoryError`. They reach the caller also where
+//! any other error only means that there is no answer.
 
 use std::cell::{Cell, RefCell};
 
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
-#[cfg(feature = "signature")]
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 #[cfg(feature = "signature")]
 use crate::interrupt::interruptible;
+use crate::python::ffi::attach::raise_in_main_thread;
 
 thread_local! {
     /// Whether Python handles signals in this thread: the main one; `None` if that was not asked yet.
@@ -43,7 +43,6 @@ fn is_interrupted() -> bool {
     })
 }
 
-#[cfg(feature = "signature")]
 fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import(intern!(py, "threading"))?;
     let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;
@@ -55,9 +54,9 @@ pub fn raised() -> PyErr {
     RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Whether an error is no `Exception`, as `KeyboardInterrupt` and `SystemExit` are.
+/// Whether an error is no `Exception`, as `KeyboardInterrupt` and `SystemExit` are, or a `MemoryError`.
 pub fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
-    !error.is_instance_of::<PyException>(py)
+    !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyMemoryError>(py)
 }
 
 /// Returns what was found, `None` if that failed.
@@ -72,11 +71,13 @@ pub fn answer<T>(py: Python<'_>, found: PyResult<T>) -> PyResult<Option<T>> {
     }
 }
 
-/// Drops an error that was raised while a message was made: the message says what was wrong first. `sys.unraisablehook` gets
-/// an interrupt. `of` is the object of the message.
-pub fn report(error: &PyErr, of: &Bound<'_, PyAny>) {
-    let py = of.py();
-    if is_interrupt(py, error) {
-        error.clone_ref(py).write_unraisable(py, Some(of.get_type().as_any()));
+/// Drops an error where none can be returned, such as that of a message, which says what was wrong first. An error that is no
+/// `Exception` is put off: the main thread, which handles signals, raises it as soon as it runs Python code. That of another
+/// thread goes to `sys.unraisablehook`.
+#[cold]
+pub fn put_off(py: Python<'_>, error: &PyErr) {
+    let is_exception = error.is_instance_of::<PyException>(py);
+    if !(is_exception || is_main_thread(py).unwrap_or(false) && raise_in_main_thread(py, error)) {
+        error.clone_ref(py).write_unraisable(py, None);
     }
 }

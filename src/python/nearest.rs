@@ -2,7 +2,6 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::python::interrupt;
 
@@ -17,7 +16,7 @@ pub fn did_you_mean<S: AsRef<str>>(py: Python<'_>, got: &str, known: impl IntoIt
     }
     // An error of the search must not replace the error that the hint is for.
     let found = nearest(py, got, known).unwrap_or_else(|error| {
-        interrupt::report(&error, PyString::new(py, got).as_any());
+        interrupt::put_off(py, &error);
         None
     });
     found.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))

@@ -140,8 +140,8 @@ class Overlap:
             computed[-1] -= upper
             if min(computed) < max(lower, upper):
                 raise LayoutError(
-                    f"halo: ({lower}, {upper}) at axis {axis}, where the blocks have {computed} points to compute; "
-                    f"allowed are blocks of at least {max(lower, upper)}, which rechunk() gives"
+                    f"halo: expected blocks of at least {max(lower, upper)} points to compute along axis {axis} for "
+                    f"the halo ({lower}, {upper}), got {computed}; array.rechunk({{{axis}: -1}}) makes one block there"
                 )
 
     def parts(self, axis: int, position: int) -> list[Part]:

@@ -25,8 +25,6 @@ def in_numpys_words(tensor: Tensor, method: str, axis: Any, keywords: dict[str, 
         return axis, keywords, None
     if method in ("min", "max"):
         return axis, keywords, f"f{method}"
-    if tensor.device.type in ("cuda", "cuda_managed"):
-        raise TypeError("skipna: CuPy's reductions have no mask; copy the field with to_device('cpu')")
     valid, where = ~np.isnan(tensor), keywords.get("where", True)
     keywords["where"] = valid if where is True else valid & where
     return axis, keywords, None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dlfield._native import DeviceError, DimsError, LayoutError, Tensor, from_dlpack
+from dlfield._native import DeviceError, DimsError, LayoutError, Tensor, _tensor
 from dlfield.interop.labels import by_label, labels_of
 from dlfield.mpi._geometry import Axis, FieldShape, Widths
 
@@ -119,7 +119,7 @@ def narrower(halo: Any, spec: Specification) -> Widths:
 
 def tensor(field: Any, number: int) -> Tensor:
     """Return an argument as a tensor on the same memory."""
-    found = field if isinstance(field, Tensor) else from_dlpack(field, copy=False)
+    found = field if isinstance(field, Tensor) else _tensor(field, f"field {number}", copy=False)
     if found.device.type not in _HOST:
         raise DeviceError(f"field {number}: on {found.device}; MPI takes its halo from host memory, {', '.join(_HOST)}")
     if found.readonly:

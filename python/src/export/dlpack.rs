@@ -170,7 +170,7 @@ fn make_stream_wait(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, P
     };
     match tensor.owner().stream_uses() {
         Some(uses) => {
-            let owner = stream.and_then(stream::owner);
+            let owner = stream.map_or(Ok(None), stream::owner)?;
             py.detach(|| uses.make_stream_wait(device, consumer, owner))?;
             sync::record_consumers(py, uses, device, Some(consumer.handle()));
             Ok(())

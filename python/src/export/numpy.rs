@@ -16,7 +16,7 @@ use crate::export::integers;
 use dlfield::dlpark::ffi::DLDataTypeCode;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::{args, dtype, sync};
+use dlfield::native::{args, dtype, import, interrupt, sync};
 use dlfield::{DType, Descriptor, Device, Spec, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
@@ -106,7 +106,8 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>,
         }
         Err(error) if error.get_type(py).is(py.get_type::<PyValueError>()) => {
             let (numpy, expected) = (py.import(intern!(py, "numpy"))?, target.getattr(intern!(py, "shape"))?);
-            if numpy.call_method1(intern!(py, "broadcast_to"), (value, &expected)).is_ok() {
+            let fits = numpy.call_method1(intern!(py, "broadcast_to"), (value, &expected));
+            if interrupt::answer(py, fits)?.is_some() {
                 return Err(named(error));
             }
             let wrong = shape_error(argument, &numpy.call_method1(intern!(py, "shape"), (value,))?, &expected);
@@ -128,6 +129,34 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
     let made = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
     assign(&view(py, &made)?, value, argument)?;
     Ok(made)
+}
+
+/// Casts an array of a type that tensors lack, with its labels: of the other byte order, as old NetCDF files have it, to the same
+/// numbers; `longdouble` and its complex numbers to `wanted`. `None` for any other array. Errors call the array `argument`.
+#[cold]
+pub(crate) fn converted(value: &Bound<'_, PyAny>, wanted: Option<DType>, argument: &str) -> PyResult<Option<Tensor>> {
+    let array = import::as_array(value, argument)?;
+    let to = match native_dtype(&array)? {
+        Some(native) => dtype::find(native.cast()?)?,
+        None if matches!(array.getattr("dtype")?.getattr("char")?.extract()?, 'g' | 'G') => wanted,
+        None => None,
+    };
+    to.map(|to| with_metadata_of(value, cast(&array, to, argument)?)).transpose()
+}
+
+/// The dtype of an array of the other byte order, in the order of this machine; `None` for any other array, and for `longdouble`.
+pub(crate) fn native_dtype<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let dtype = array.getattr("dtype")?;
+    if dtype.getattr("isnative")?.extract()? || matches!(dtype.getattr("char")?.extract()?, 'g' | 'G') {
+        return Ok(None);
+    }
+    dtype.call_method1("newbyteorder", ("=",)).map(Some)
+}
+
+/// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.
+pub(crate) fn with_metadata_of(value: &Bound<'_, PyAny>, mut tensor: Tensor) -> PyResult<Tensor> {
+    tensor.relabel(import::metadata_of(value)?)?;
+    Ok(tensor)
 }
 
 /// Rejects the integer in a tensor without dimensions by an `OverflowError` if it does not fit, as one of NumPy's.

@@ -82,7 +82,7 @@ fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<
 #[pyfunction]
 #[pyo3(name = "_cuda_push_stream")]
 fn push_stream(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
-    let owner = stream::owner(stream);
+    let owner = stream::owner(stream)?;
     let (device, stream) = match device {
         Some(device) => {
             let device = self::device(device)?;

@@ -7,13 +7,22 @@ use crate::export::integers;
 use crate::functions::keywords::Given;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
-use dlfield::native::{dtype, numpy_api};
+use dlfield::native::{interrupt, numpy_api};
 use dlfield::{DType, Descriptor, Device, Tensor};
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements. `origin` is the caller's argument.
 pub(super) fn described(data: &Bound<'_, PyAny>, origin: Given<'_, '_>) -> PyResult<Tensor> {
     let given = import::with_given_origin(data, origin)?;
-    import::own(data, Some(&given))?.map_or_else(|| converted(data, None), Ok)
+    match import::own(data, Some(&given)) {
+        // Of the other byte order: the same memory tells all but the elements.
+        Err(error) if ErrorKind::DType.is(data.py(), &error) => {
+            let array = import::as_array(data, "data")?;
+            let view = array.call_method1("view", (export::numpy::native_dtype(&array)?.ok_or(error)?,))?;
+            let tensor = import::own(&view, Some(&given))?.map_or_else(|| converted(&view, None), Ok)?;
+            export::numpy::with_metadata_of(data, tensor)
+        }
+        found => found?.map_or_else(|| converted(data, None), Ok),
+    }
 }
 
 /// As [`described`], for elements that are read and copied to `near`. NumPy casts integers in lists to `wanted`, and elements
@@ -29,8 +38,7 @@ pub(super) fn readable(
         Ok(None) => converted(data, wanted).map(Value::from),
         Ok(Some(found)) => Ok(found),
         Err(error) if ErrorKind::DType.is(data.py(), &error) => {
-            let cast = cast(&import::as_array(data, "data")?, wanted)?.ok_or(error)?;
-            with_metadata_of(data, cast).map(Value::from)
+            export::numpy::converted(data, wanted, "data")?.map(Value::from).ok_or(error)
         }
         Err(error) => Err(ErrorKind::of_argument(data.py(), "data", error)),
     }
@@ -48,7 +56,10 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
     let mut imported = Imported::new(descriptor);
     match import::describe(data, request, &mut imported) {
         Ok(()) => true,
-        Err(_) => false,
+        Err(error) => {
+            interrupt::put_off(data.py(), &error);
+            false
+        }
     }
 }
 
@@ -69,28 +80,10 @@ fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor>
         return Err(not_an_array());
     }
     let tensor = match import::own(&array, None) {
-        Err(error) if ErrorKind::DType.is(data.py(), &error) => cast(&array, wanted)?.ok_or(error)?,
+        Err(error) if ErrorKind::DType.is(data.py(), &error) => {
+            return export::numpy::converted(data, wanted, "data")?.ok_or(error);
+        }
         found => found?.ok_or_else(not_an_array)?,
     };
-    with_metadata_of(data, tensor)
-}
-
-/// Casts an array of NumPy of a type that tensors lack: of the other byte order, as old NetCDF files have it, to the same numbers;
-/// `longdouble` and its complex numbers to `wanted`. `None` for any other array.
-fn cast(array: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Option<Tensor>> {
-    let dtype = array.getattr("dtype")?;
-    let to = if matches!(dtype.getattr("char")?.extract::<char>()?, 'g' | 'G') {
-        wanted
-    } else if dtype.getattr("isnative")?.extract()? {
-        None
-    } else {
-        Some(dtype::parse(&dtype.call_method1("newbyteorder", ("=",))?)?.0)
-    };
-    to.map(|to| export::numpy::cast(array, to, "data")).transpose()
-}
-
-/// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.
-fn with_metadata_of(data: &Bound<'_, PyAny>, mut tensor: Tensor) -> PyResult<Tensor> {
-    tensor.relabel(import::metadata_of(data)?)?;
-    Ok(tensor)
+    export::numpy::with_metadata_of(data, tensor)
 }

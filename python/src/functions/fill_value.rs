@@ -105,8 +105,9 @@ fn by_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
     let value = on_host.as_ref().unwrap_or(value);
     integers::check_one(value, dtype, "fill_value")?;
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    let array = import::as_array(value, "fill_value")?;
     if !is_list {
-        integers::check_one(&import::as_array(value, "fill_value")?, dtype, "fill_value")?;
+        integers::check_one(&array, dtype, "fill_value")?;
     }
     let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, dtype)?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {

@@ -264,7 +264,7 @@ pub(crate) fn sizes<'py>(
     let all: PyResult<Vec<i64>> = first
         .into_iter()
         .chain(others)
-        .map(|size| size.extract().inspect_err(|error| interrupt::report(error, size)))
+        .map(|size| size.extract().inspect_err(|error| interrupt::put_off(size.py(), error)))
         .collect();
     let all: Vec<String> = all.ok()?.iter().map(i64::to_string).collect();
     // Which of its numbers `full` fills with is a guess.

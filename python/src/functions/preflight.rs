@@ -9,7 +9,7 @@ use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
-use dlfield::native::{args, import, interrupt, package};
+use dlfield::native::{args, getattr, import, interrupt, package};
 use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
 
 /// Keywords that others use, and what to write here.
@@ -194,8 +194,7 @@ fn has_device(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
 fn own_array_readonly(object: &Bound<'_, PyAny>, target: Target) -> PyResult<Option<bool>> {
     let py = object.py();
     // An array exists only after its framework was imported; a framework that is still being imported has no class yet.
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    let Ok(module) = modules.get_item(target.name()) else { return Ok(None) };
+    let Some(module) = getattr::loaded(py, target.name())? else { return Ok(None) };
     let Some(class) = module.getattr_opt(target.class())? else { return Ok(None) };
     Ok(match target {
         // A subclass may be more than its memory, such as a masked array.

@@ -53,12 +53,20 @@ fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
 
 /// Imports an object as `from_dlpack` does; errors call it by the name of the caller's argument.
 #[pyfunction]
-#[pyo3(name = "_tensor")]
-fn tensor<'py>(obj: &Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, PyAny>> {
-    if obj.cast_exact::<PyTensor>().is_ok() {
+#[pyo3(name = "_tensor", signature = (obj, argument, *, copy=None, origin=None))]
+fn tensor<'py>(
+    obj: &Bound<'py, PyAny>,
+    argument: &str,
+    copy: Option<&Bound<'py, PyAny>>,
+    origin: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let [copy, origin] = [copy, origin].map(|given| given.map(Bound::as_borrowed));
+    let is_plain = copy.is_none() && origin.is_none();
+    if is_plain && obj.cast_exact::<PyTensor>().is_ok() {
         return Ok(obj.clone());
     }
-    owned(obj, None).map_err(|error| ErrorKind::of_argument(obj.py(), argument, error))
+    let arguments = [None, None, copy, None, origin, None];
+    owned(obj, (!is_plain).then_some(&arguments)).map_err(|error| ErrorKind::of_argument(obj.py(), argument, error))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

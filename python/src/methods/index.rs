@@ -9,7 +9,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
-use crate::ufunc::{labels_in, with_domain_hint};
+use crate::ufunc::{is_number, labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::{args, check_assigned_origin, import, interrupt, sync};
@@ -154,6 +154,13 @@ fn set_on_host(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, arr
     if let Some(array) = array {
         check_origin(tensor, selected, array)?;
         if copied(py, selected, array)? {
+            return Ok(());
+        }
+    }
+    // Not by NumPy, which has one thread and looks for no signals.
+    if array.is_none() && is_number(value) && selected.descriptor().nbytes() >= sync::GIL_RELEASE_BYTES {
+        let number = export::numpy::cast(value, selected.descriptor().dtype(), "value")?;
+        if copied(py, selected, &number)? {
             return Ok(());
         }
     }

@@ -204,6 +204,7 @@ fn converted<'py>(
         // A buffer, but no array.
         || part.is_instance_of::<PyBytes>()
         || is_number(part);
+    import::refuse_masked_key(part)?;
     let device = field.descriptor().device();
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
         return Ok((part.clone(), None));

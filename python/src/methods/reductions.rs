@@ -13,7 +13,7 @@ impl PyTensor {
     /// Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out, on the host only.
+    /// xarray's `skipna=True` leaves NaN out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -33,7 +33,7 @@ impl PyTensor {
     /// Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out, on the host only.
+    /// xarray's `skipna=True` leaves NaN out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
     /// `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -126,7 +126,7 @@ impl PyTensor {
     /// Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out, on the host only.
+    /// xarray's `skipna=True` leaves NaN out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -145,7 +145,7 @@ impl PyTensor {
     /// Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out, on the host only.
+    /// xarray's `skipna=True` leaves NaN out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///
@@ -164,7 +164,7 @@ impl PyTensor {
     /// Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out, on the host only.
+    /// xarray's `skipna=True` leaves NaN out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
     /// `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
     ///

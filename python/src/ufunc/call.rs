@@ -1,19 +1,81 @@
 //! `ufunc(a, b, ...)` by labels.
 
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
+use crate::classes::tensor::PyTensor;
+use crate::export;
 use crate::ufunc::dtypes::Results;
 use crate::ufunc::keywords::Keywords;
 use crate::ufunc::library::ArrayLibrary;
 use crate::ufunc::operands::Operands;
 use crate::ufunc::outputs::{Output, Outputs};
-use crate::ufunc::{Method, dtypes, outputs};
+use crate::ufunc::{Method, dtypes, name, outputs};
 use dlfield::arithmetic::LabelledShape;
+use dlfield::native::dtype;
+use dlfield::native::interrupt::{answer, is_interrupt};
+use dlfield::{DType, Metadata};
 
 /// Computes element by element; `None` if an operand or output defines its own `__array_ufunc__`.
 pub(super) fn call<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    inputs: &[Bound<'py, PyAny>],
+    keywords: &Keywords<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    computed(ufunc, inputs, keywords).or_else(|error| compared(ufunc, inputs, keywords, error).map(Some))
+}
+
+/// Compares a field of the host with an array of elements that no field has, such as text, dates and objects, by `==` or `!=`: for
+/// NumPy what cannot be compared is not equal. `error` is that of the computation by label.
+#[cold]
+fn compared<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    inputs: &[Bound<'py, PyAny>],
+    keywords: &Keywords<'py>,
+    error: PyErr,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = ufunc.py();
+    let sign = match &*name(ufunc)? {
+        _ if is_interrupt(py, &error) => return Err(error),
+        "equal" => CompareOp::Eq,
+        "not_equal" => CompareOp::Ne,
+        _ => return Err(error),
+    };
+    let [first, second] = inputs else { return Err(error) };
+    let (field, other) = match (first.cast_exact::<PyTensor>(), second.cast_exact::<PyTensor>()) {
+        (Ok(field), Err(_)) => (field, second),
+        (Err(_), Ok(field)) => (field, first),
+        _ => return Err(error),
+    };
+    let found = field.get().0.descriptor();
+    let is_plain = keywords.out.is_empty() && keywords.mask.is_none() && keywords.passed.is_none();
+    let has_elements = match other.cast_exact::<PyUntypedArray>() {
+        Ok(array) => dtype::find(&array.dtype())?.is_some(),
+        Err(_) => true,
+    };
+    if has_elements || !is_plain || !found.device().is_host_readable() {
+        return Err(error);
+    }
+    let Some(equal) = answer(py, export::numpy::view_of(field)?.rich_compare(other, sign))? else { return Err(error) };
+    let mut equal = export::numpy::cast(&equal, DType::BOOL, "operand")?;
+    if equal.descriptor().shape() != found.shape() {
+        return Err(error);
+    }
+    let mut metadata = Metadata::default().with_dims(field.get().0.dims());
+    if let Some(halo) = found.halo() {
+        metadata = metadata.with_halo(halo);
+    }
+    if let Some(origin) = found.origin() {
+        metadata = metadata.with_origin(origin);
+    }
+    equal.relabel(metadata)?;
+    Ok(PyTensor::create(py, equal)?.into_any())
+}
+
+fn computed<'py>(
     ufunc: &Bound<'py, PyAny>,
     inputs: &[Bound<'py, PyAny>],
     keywords: &Keywords<'py>,

@@ -213,11 +213,21 @@ impl<'py> ArrayLibrary<'py> {
         let ArrayLibrary::CuPy { module, device } = self else {
             return ufunc.call_method(intern!(py, "reduce"), (array,), Some(keywords)).map(drop);
         };
-        for keyword in ["initial", "where"] {
-            if keywords.contains(keyword)? {
-                let what = format!("{keyword}: CuPy's reductions do not have it; copy the field with to_device('cpu')");
-                return Err(new_error::<PyTypeError>(what));
+        let lacking = |keyword: &str| {
+            let what = format!("{keyword}: CuPy's reductions do not have it; copy the field with to_device('cpu')");
+            new_error::<PyTypeError>(what)
+        };
+        if keywords.contains("initial")? {
+            return Err(lacking("initial"));
+        }
+        // What the mask leaves out is replaced by what changes no result.
+        let mask = keywords.get_item("where")?;
+        let identity = ufunc.getattr(intern!(py, "identity"))?;
+        if mask.is_some() {
+            if identity.is_none() {
+                return Err(lacking("where"));
             }
+            keywords.del_item("where")?;
         }
         let name = name(ufunc)?;
         let reduction = match REDUCTIONS.iter().find(|(known, _)| *known == name) {
@@ -239,6 +249,11 @@ impl<'py> ArrayLibrary<'py> {
             keywords.del_item("dtype")?;
         }
         cupy::on(module, *device, written, || {
+            let selected = match &mask {
+                Some(mask) => Some(module.call_method1(intern!(py, "where"), (mask, array, &identity))?),
+                None => None,
+            };
+            let array = selected.as_ref().unwrap_or(array);
             if !matches!(&*name, "maximum" | "minimum" | "fmax" | "fmin") {
                 return reduction.call((array,), Some(keywords)).map(drop);
             }

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple,
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
+use crate::export;
 use crate::ufunc::sizes::{Named, different_sizes};
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::{ErrorKind, noted};
@@ -97,7 +98,7 @@ impl<'py> Operand<'py> {
         // Of an object with memory on several devices, the memory on the first tensor's device.
         let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
         let near = tensor.map_or(Device::CPU, |tensor| tensor.get().0.descriptor().device());
-        if let Some(array) = Array::read(value, near)? {
+        if let Some(array) = Array::read_or_convert(value, near)? {
             return Ok(Some(Operand::Array(array)));
         }
         if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
@@ -131,10 +132,24 @@ impl<'py> Array<'py> {
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
         let found = import::value(value, near, Some(&Metadata::default()))
             .map_err(|error| with_traced_hint(value, ErrorKind::of_argument(value.py(), "operand", error)))?;
-        let Some(found) = found else { return Ok(None) };
+        found.map(|found| Array::of_value(value.py(), found)).transpose()
+    }
+
+    /// As [`Array::read`], also for elements of the other byte order.
+    fn read_or_convert(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
+        match Array::read(value, near) {
+            Err(error) if ErrorKind::DType.is(value.py(), &error) => {
+                let found = export::numpy::converted(value, None, "operand")?.ok_or(error)?;
+                Array::of_value(value.py(), found.into()).map(Some)
+            }
+            found => found,
+        }
+    }
+
+    fn of_value(py: Python<'py>, found: Value) -> PyResult<Array<'py>> {
         let tensor = Tensor::clone(&found);
         let labels = if tensor.descriptor().dims().is_some() { LabelSource::Known } else { LabelSource::Unknown };
-        Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, imported: Some(Box::new(found)) }))
+        Ok(Array { tensor: PyTensor::create(py, tensor)?, labels, imported: Some(Box::new(found)) })
     }
 
     /// Sets the labels, and drops the dimensions at `dropped`, which have one point.

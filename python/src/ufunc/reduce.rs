@@ -12,7 +12,7 @@ use crate::ufunc::keywords::Keywords;
 use crate::ufunc::library::ArrayLibrary;
 use crate::ufunc::operands::{Array, LabelSource, Operand, Operands};
 use crate::ufunc::outputs::{Output, Outputs};
-use crate::ufunc::{Method, dtypes, outputs};
+use crate::ufunc::{Method, dtypes, name, outputs};
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
@@ -44,6 +44,14 @@ pub(super) fn reduce<'py>(
         && array.own_tensor().is_some()
         && operands.arrays().all(|array| array.labels == LabelSource::Unknown && array.tensor().descriptor().ndim() > 0)
     {
+        let device = array.tensor().descriptor().device();
+        if !device.is_host_readable() {
+            return Err(ErrorKind::Device.error(format!(
+                "out: expected a field on the host, where the array is, got one on {device}; assign the result: \
+                 field[...] = numpy.{}.reduce(array, axis=...)",
+                name(ufunc)?
+            )));
+        }
         let found = by_position(ufunc, input, keywords, &array.tensor);
         return operands.done(py, found.map(Some));
     }

@@ -76,6 +76,11 @@ pub(super) fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> 
     })
 }
 
+/// The classes of all kinds; `None` if their import fails.
+fn known(py: Python<'_>) -> Option<&Vec<Py<PyType>>> {
+    types(py).inspect_err(|error| interrupt::put_off(py, error)).ok().map(|(_, all)| all)
+}
+
 /// Whether importing the module failed because it or NumPy is not installed, and not because of an error inside it.
 fn is_absence(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     if !error.is_instance_of::<PyModuleNotFoundError>(py) {
@@ -126,7 +131,7 @@ impl ErrorKind {
 
     /// Whether an exception is of any of these kinds.
     pub fn is_any(py: Python<'_>, error: &PyErr) -> bool {
-        types(py).is_ok_and(|(_, all)| all.iter().any(|kind| error.get_type(py).is(kind)))
+        known(py).is_some_and(|all| all.iter().any(|kind| error.get_type(py).is(kind)))
     }
 
     /// The error of an import, which calls the object `obj`, with the name of the caller's argument in its place: none if that is
@@ -134,11 +139,18 @@ impl ErrorKind {
     #[cfg(feature = "signature")]
     #[cold]
     pub fn of_argument(py: Python<'_>, argument: &str, error: PyErr) -> PyErr {
+        ErrorKind::of_part(py, argument, argument, error)
+    }
+
+    /// As [`ErrorKind::of_argument`], for an object that the fix of the message calls `part`: one in a list that is the argument.
+    #[cfg(feature = "signature")]
+    #[cold]
+    pub fn of_part(py: Python<'_>, argument: &str, part: &str, error: PyErr) -> PyErr {
         let text = if ErrorKind::is_any(py, &error) { error.value(py).to_string() } else { String::new() };
         let Some(rest) = text.strip_prefix("obj: ") else { return error };
         let message = match argument {
             "" => rest.to_owned(),
-            _ => format!("{argument}: {}", rest.replace("obj.", &format!("{argument}."))),
+            _ => format!("{argument}: {}", rest.replace("obj.", &format!("{part}."))),
         };
         reworded(py, &error, message)
     }
@@ -146,7 +158,7 @@ impl ErrorKind {
     /// Whether an exception is of this kind.
     #[cfg(feature = "signature")]
     pub fn is(self, py: Python<'_>, error: &PyErr) -> bool {
-        types(py).is_ok_and(|(_, all)| error.is_instance(py, all[self as usize].bind(py)))
+        known(py).is_some_and(|all| error.is_instance(py, all[self as usize].bind(py)))
     }
 }
 
@@ -223,7 +235,9 @@ pub fn reworded(py: Python<'_>, error: &PyErr, message: String) -> PyErr {
 
 /// Adds a note to an error.
 pub fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
-    // Adding the note fails only if memory is exhausted; the error itself matters more.
-    let _ = error.value(py).call_method1(intern!(py, "add_note"), (note,));
+    // The error itself matters more than a failure to add the note.
+    if let Err(failed) = error.value(py).call_method1(intern!(py, "add_note"), (note,)) {
+        interrupt::put_off(py, &failed);
+    }
     error
 }

@@ -241,5 +241,5 @@ pub fn in_stream<R>(
         return work();
     }
     let stream = stream_of(value, device)?;
-    with_owned_stream(device, stream, owner(value), work)
+    with_owned_stream(device, stream, owner(value)?, work)
 }

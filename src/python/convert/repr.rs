@@ -82,7 +82,7 @@ pub fn of(value: &Bound<'_, PyAny>) -> Option<String> {
     match text {
         Ok(text) => Some(text),
         Err(error) => {
-            interrupt::report(&error, value);
+            interrupt::put_off(value.py(), &error);
             None
         }
     }

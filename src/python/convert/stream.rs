@@ -16,6 +16,7 @@ use crate::memory::cuda::current::StreamOwner;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
+use crate::python::interrupt;
 use crate::python::py_owner::PyOwner;
 
 const ALLOWED_OR_NO_SYNC: &str = "None, -1 for no synchronization, 1 (legacy default), 2 (per-thread default), the handle of a \
@@ -53,17 +54,23 @@ pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 
 /// The owner of a stream: the object that was passed for it, if it keeps the stream as long as it lives. That is so for those
 /// of CuPy and PyTorch that have made their stream. Others may be closed, such as those of cuda.core.
-pub fn owner(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
-    let ty = value.get_type();
-    let is_named = |module: &str| {
-        let found = ty.module().and_then(|found| Ok(found.to_str()?.starts_with(module)));
-        found.unwrap_or(false) && ty.name().is_ok_and(|name| name == "Stream")
+pub fn owner(value: &Bound<'_, PyAny>) -> PyResult<Option<StreamOwner>> {
+    let (py, ty) = (value.py(), value.get_type());
+    let is_stream = ty.name().is_ok_and(|name| name == "Stream");
+    let module = getattr::module_of(&ty).filter(|_| is_stream).unwrap_or_default();
+    let attribute = |name: &str| interrupt::answer(py, value.getattr(name));
+    let is_kept = if module.starts_with("cupy") {
+        attribute("_foreign_stream_ref")?.is_none_or(|found| found.is_none())
+    } else if module.starts_with("torch") {
+        // An external stream of PyTorch has its handle as its id.
+        match (attribute("stream_id")?, attribute("cuda_stream")?) {
+            (Some(id), Some(handle)) => id.ne(handle)?,
+            (id, handle) => id.is_some() != handle.is_some(),
+        }
+    } else {
+        false
     };
-    // An external stream of PyTorch has its handle as its id.
-    let id = |name: &str| value.getattr(name).ok()?.extract::<i64>().ok();
-    let is_from_outside = value.getattr("_foreign_stream_ref").is_ok_and(|found| !found.is_none());
-    let is_kept = is_named("cupy") && !is_from_outside || is_named("torch") && id("stream_id") != id("cuda_stream");
-    is_kept.then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
+    Ok(is_kept.then(|| Arc::new(PyOwner::new(value)) as StreamOwner))
 }
 
 /// Borrows a stream for a call, by the handle that `named_by` has stated: an argument, or the producer of some memory. Nothing

@@ -88,6 +88,26 @@ extern "C" fn run_scheduled(_: *mut c_void) -> c_int {
     0
 }
 
+/// Has the main thread raise an exception as soon as it runs Python code. Returns whether the interpreter will.
+pub fn raise_in_main_thread(py: Python<'_>, error: &PyErr) -> bool {
+    let value = error.clone_ref(py).into_value(py).into_ptr();
+    // SAFETY: the function stays where it is, and is called once with the reference; the interpreter's list has room for few.
+    unsafe {
+        let failed = ffi::Py_AddPendingCall(Some(raise_scheduled), value.cast()) != 0;
+        if failed {
+            ffi::Py_DECREF(value);
+        }
+        !failed
+    }
+}
+
+/// The interpreter calls this in its main thread.
+extern "C" fn raise_scheduled(value: *mut c_void) -> c_int {
+    // SAFETY: the reference of `raise_in_main_thread`.
+    Python::attach(|py| PyErr::from_value(unsafe { Bound::from_owned_ptr(py, value.cast()) }).restore(py));
+    -1
+}
+
 /// Releases what was dropped without the GIL. The main thread may wait for long before it runs Python code again, so what other
 /// threads often call calls this.
 #[inline]

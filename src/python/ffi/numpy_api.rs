@@ -18,6 +18,7 @@ use pyo3::{ffi, intern};
 use crate::layout::Extents;
 use crate::protocol::array_struct::ArrayStruct;
 use crate::python::ffi::getattr::loaded;
+use crate::python::interrupt;
 use crate::tensor::{Owner, owner_in};
 
 /// NumPy's array type; NULL until NumPy is known to be imported.
@@ -27,16 +28,16 @@ static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
 #[inline]
 fn array_type(py: Python<'_>) -> *mut ffi::PyTypeObject {
     let known = ARRAY.load(Ordering::Relaxed);
-    if known.is_null() { find(py).unwrap_or(null_mut()) } else { known }
+    if known.is_null() { find(py) } else { known }
 }
 
 #[cold]
-fn find(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
-    if loaded(py, "numpy")?.is_none() {
-        return Ok(null_mut());
+fn find(py: Python<'_>) -> *mut ffi::PyTypeObject {
+    let found = loaded(py, "numpy").and_then(|numpy| numpy.map_or(Ok(()), |_| require(py)));
+    if let Err(error) = found {
+        interrupt::put_off(py, &error);
     }
-    require(py)?;
-    Ok(ARRAY.load(Ordering::Relaxed))
+    ARRAY.load(Ordering::Relaxed)
 }
 
 /// Whether NumPy is known to be imported, as it is once an array was seen.

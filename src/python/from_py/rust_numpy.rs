@@ -30,6 +30,7 @@ use crate::python::from_py::entry::BorrowAccess;
 use crate::python::from_py::ledger::{self, with_ledger};
 use crate::python::from_py::shared_list::{BORROWS, Geometry, Listed, Table};
 use crate::python::from_py::threads;
+use crate::python::interrupt;
 
 const NAME: &CStr = c"_RUST_NUMPY_BORROW_CHECKING_API";
 
@@ -56,7 +57,8 @@ pub(super) fn may_have_other_list() -> bool {
 fn other_table(py: Python<'_>) -> Option<&'static Table> {
     if TABLE.load(Ordering::Relaxed).is_null() && numpy_api::is_imported() {
         // Without memory for the capsule: looked for again by the next argument.
-        TABLE.store(publish(py).unwrap_or(null_mut()), Ordering::Relaxed);
+        let found = publish(py).inspect_err(|error| interrupt::put_off(py, error));
+        TABLE.store(found.unwrap_or(null_mut()), Ordering::Relaxed);
     }
     let table = TABLE.load(Ordering::Relaxed);
     // SAFETY: a table that was published stays, as `publish` keeps its capsule.

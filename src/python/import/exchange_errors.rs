@@ -9,6 +9,7 @@ use crate::protocol::ExchangeError;
 use crate::python::convert::{errors, repr};
 use crate::python::ffi::getattr;
 use crate::python::import::type_info::{Framework, TypeInfo};
+use crate::python::interrupt;
 
 /// Returns the error for a tensor that PyTorch failed to export, with PyTorch's own error as its cause. Exceptions of types
 /// that PyTorch's functions do not raise are returned unchanged.
@@ -19,8 +20,12 @@ pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         return error;
     }
     let message = error.value(py).to_string();
-    let (got, allowed) = match (obstacle(tensor), message.split_once('\n')) {
-        (Ok(Some(known)), _) => known,
+    let known = match interrupt::answer(py, obstacle(tensor)) {
+        Ok(known) => known.flatten(),
+        Err(interrupt) => return interrupt,
+    };
+    let (got, allowed) = match (known, message.split_once('\n')) {
+        (Some(known), _) => known,
         // The first line says what is wrong, the later ones where in PyTorch.
         (_, Some((first, _))) => {
             (format!("PyTorch cannot export it: {first}"), "a dense tensor of a type and on a device that DLPack knows")
@@ -96,18 +101,18 @@ fn without_memory(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'stati
         let nbytes: i64 = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
         Ok::<_, PyErr>((nbytes, storage.call_method0(intern!(py, "data_ptr"))?.extract::<usize>()?))
     };
-    Ok(match memory() {
-        Ok((0, _)) => {
+    Ok(match interrupt::answer(py, memory())? {
+        Some((0, _)) => {
             let got = "a PyTorch tensor whose storage was freed, as untyped_storage().resize_(0) does".to_owned();
             Some((got, "a tensor with memory: take it, or a copy, before that"))
         }
         // Subclasses that are made of other tensors have a storage that may not even be asked.
-        Ok((_, 0)) | Err(_) => {
+        Some((_, 0)) | None => {
             let class = repr::of_class(&tensor.get_type());
             let got = format!("a PyTorch tensor of {class}, which has no memory of its own");
             Some((got, "a tensor with memory: pass the tensors it is made of"))
         }
-        Ok(_) => None,
+        Some(_) => None,
     })
 }
 

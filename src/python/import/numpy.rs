@@ -16,6 +16,7 @@ use crate::python::ffi::numpy_api::{is_array, is_exact};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
 use crate::python::import::request::{Ownership, Request};
+use crate::python::interrupt;
 
 #[inline]
 pub(super) fn import(
@@ -69,7 +70,11 @@ pub(super) fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
 #[cold]
 pub(super) fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &str) -> PyErr {
     let has_nan = array.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>());
-    let cast = if has_nan.is_ok_and(|kind| matches!(kind, 'f' | 'c')) { "" } else { ".astype(float)" };
+    let cast = match interrupt::answer(array.py(), has_nan) {
+        Ok(Some('f' | 'c')) => "",
+        Ok(_) => ".astype(float)",
+        Err(interrupt) => return interrupt,
+    };
     ErrorKind::Exchange.error(format!(
         "{expected} without masked points, got one with {points} masked, which no protocol can express; pass \
          {name}{cast}.filled(np.nan), or {name}.filled(value) with another value for them"

@@ -58,7 +58,7 @@ pub(super) fn order(
         // No other code here checks that this device exists.
         cuda::is_capturing(user, current.stream())?;
     }
-    let owner = request.stream.and_then(stream::owner);
+    let owner = request.stream.map_or(Ok(None), stream::owner)?;
     let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
     // The streams of memory that has come back are known, unless another library has it in between and names its own stream.
     if imported.producer_stream.is_none()

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import xarray
 
 import dlfield as dl
 import oracle
@@ -211,6 +212,46 @@ def test_a_subclass_without_dimensions_whose_wrapper_fails() -> None:
     assert (number + dl.ones(())).to_numpy() == 3.0
     swapped = np.array(2.0, ">f8").view(type("Subclass", (np.ndarray,), {}))
     assert (dl.ones(3) + swapped).to_numpy().tolist() == [3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        *("a", b"a", ["1", "2"], [b"1", b"2"], np.datetime64("2020-01-01"), [np.timedelta64(1, "s")] * 2),
+        *(np.array(None), np.array([1.0, None]), np.array([1, 2], "longdouble"), np.array(2.0, object)),
+    ],
+    ids=str,
+)
+def test_equality_with_elements_that_no_field_has_is_numpys(array: Any) -> None:
+    field, array = dl.from_array([1.0, 2.0], dims="K", halo=((1, 0),)), np.array(array)
+    for found, expected in (
+        (field == array, field.to_numpy() == array),
+        (field != array, field.to_numpy() != array),
+        (array == field, array == field.to_numpy()),
+        (array != field, array != field.to_numpy()),
+    ):
+        assert (found.dims, found.halo, found.tolist()) == (("K",), ((1, 0),), expected.tolist())
+
+
+@pytest.mark.parametrize("array", [np.zeros(2, "i4,f4"), np.array(["a"] * 3)], ids=str)
+def test_what_numpy_does_not_compare_is_an_error(array: Any) -> None:
+    with pytest.raises(dl.DTypeError, match=r"^dtype: "):
+        dl.ones(2) == array  # noqa: B015
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">i4", ">c16", ">f2"])
+def test_operands_of_the_other_byte_order(dtype: str) -> None:
+    """They are converted, with their labels; a result cannot be written to them."""
+    array = np.arange(6).reshape(2, 3).astype(dtype)
+    labelled = xarray.DataArray(array, dims=("J", "I"))
+    field: Any = dl.ones((3, 2))
+    for found in (field + labelled, labelled.variable.data.T + field, field + array.T):
+        assert (found.dims, found.tolist()) == (("I", "J"), (array.T + 1.0).tolist())
+    like = dl.zeros_like(labelled)
+    assert (like.dims, like.dtype, like.shape) == (("J", "I"), np.dtype(dtype).newbyteorder("="), (2, 3))
+    assert dl.ones_like(np.asfortranarray(array)).layout == (1, 0)
+    with pytest.raises(dl.DTypeError, match="native byte order"):
+        np.add(field, 1, out=array.T)
 
 
 @pytest.mark.parametrize("value", [None, "text", b"text", Decimal(1), object(), {}])

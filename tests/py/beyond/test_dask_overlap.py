@@ -13,6 +13,11 @@ import dlfield.dask as dd
 import oracle
 from catalog import CPU_PRESETS
 
+# The whole message.
+SHORT = (
+    r"^halo: expected blocks of at least 1 points to compute along axis 0 for the halo \(1, 1\), got \[0, 1, 1, 0\]; "
+    r"array\.rechunk\(\{0: -1\}\) makes one block there$"
+)
 CHUNKS: list[Any] = [(12, 10, 3), (4, 5, 2), (6, (5, 3, 2), 3), ((5, 3, 4), (7, 3), 1)]
 HALOS = [((2, 1), (1, 1), (0, 0)), ((1, 1), (0, 0), (0, 0)), ((0, 2), (1, 0), (0, 0))]
 
@@ -26,6 +31,23 @@ STEPS = [("gtmc", HALOS[0], CHUNKS[3]), ("F", HALOS[1], CHUNKS[1]), ("jax", HALO
 STEPS += [(preset, HALOS[0], CHUNKS[1]) for preset in ("numpy", "gt:cpu_ifirst")]
 WRAPS = [("J", HALOS[0], CHUNKS[1]), ("IJ", HALOS[2], CHUNKS[3]), (("I",), HALOS[1], CHUNKS[2])]
 WRAPS += [("JIK", HALOS[0], CHUNKS[0])]
+
+
+@pytest.mark.parametrize("make", [dd.empty, dd.zeros, dd.ones, lambda shape, *a, **k: dd.full(shape, 2.0, *a, **k)])
+def test_halos_of_new_arrays_by_label(make: Any) -> None:
+    array = make((6, 4), (3, 4), dims="JI", halo={"I": 1, "J": (2, 0)})
+    assert [block.compute().halo for block in array.blocks] == [((2, 0), (1, 1)), ((0, 0), (1, 1))]
+    with pytest.raises(dl.DimsError, match=r"^halo: "):
+        make((6, 4), (3, 4), dims="JI", halo={"K": 1})
+
+
+@pytest.mark.parametrize("halo", [{"I": 1}, {"I": (1, 1), "J": 0}, {"J": (0, 0), "I": [1, 1]}])
+@pytest.mark.parametrize("periodic", [{"I": True, "J": False}, {"I": 1}])
+def test_a_step_by_label(halo: Any, periodic: Any) -> None:
+    array = dd.from_tensor(dl.from_array(np.arange(32.0).reshape(4, 8), "f4", dims="JI"), (2, 4))
+    found = dd.map_overlap(stencil, array, halo=halo, periodic=periodic).compute()
+    assert np.array_equal(found, dd.map_overlap(stencil, array, halo=(0, 1), periodic="I").compute())
+    assert not np.array_equal(found, dd.map_overlap(stencil, array, halo=(0, 1)).compute())
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +181,7 @@ def test_pieces_have_the_points_of_the_halo_only() -> None:
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"depth": 1}, TypeError, "'depth'; write halo="),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"boundary": "none"}, TypeError, "'boundary'; write periodic="),
         ((dd.zeros((4, 4), 2, dims=("lat", "K"), halo=(1, 0)),), {"periodic": "lon"}, dl.DimsError, "'lon'; .*lat, K"),
-        ((dd.zeros((4, 4), (1, 4), halo=(1, 0)),), {}, dl.LayoutError, r"axis 0, where .*\[0, 1, 1, 0\].*at least 1"),
+        ((dd.zeros((4, 4), (1, 4), halo=(1, 0)),), {}, dl.LayoutError, SHORT),
         ((dd.zeros((4, 4), 4, halo=(0, 2)),), {"periodic": "J"}, dl.LayoutError, "axis 1"),
     ],
 )

@@ -137,7 +137,7 @@ def test_what_is_sent_and_dropped_lives_until_it_is_fetched(method: str) -> None
     """As the result or the argument of a task, through a queue, returned, and after the sender's end."""
     context: Any = multiprocessing.get_context(method)
     with ProcessPoolExecutor(2, mp_context=context) as pool:
-        assert [float(field.sum()) for field in pool.map(made, range(20))] == [4.0 * n for n in range(20)]
+        assert [float(field.sum()) for field in pool.map(made, range(100))] == [4.0 * n for n in range(100)]
         back = [pool.submit(same, made(number)) for number in range(10)]
         assert [float(task.result().sum()) for task in back] == [4.0 * n for n in range(10)]
     with context.Pool(1, maxtasksperchild=1) as workers:

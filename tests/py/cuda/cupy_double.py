@@ -272,6 +272,11 @@ def _typed_reduction(function: np.ufunc) -> Callable[..., ndarray]:
     return reduction
 
 
+def where(condition: ndarray, x: Any, y: Any) -> ndarray:
+    with reading([_argument(condition).place, _argument(x).place]) as (mask, values):
+        return _stored(np.where(mask, values, y), None, "no", [])
+
+
 # CuPy's have no `initial` and no `where`.
 REDUCTIONS = {
     "sum": _typed_reduction(np.add),

@@ -57,6 +57,18 @@ def test_masks_inside_lists_are_not_lost(read: Any) -> None:
         dl.full(2, np.ma.masked)
 
 
+@pytest.mark.parametrize("wrap", [lambda key: key, lambda key: [key], lambda key: (key,), list, lambda key: ([key],)])
+@pytest.mark.parametrize("points", [[0, 1], [False, True]])
+def test_masks_of_keys_are_not_lost(points: list[Any], wrap: Callable[[Any], Any]) -> None:
+    field, key = dl.ones((2, 3)), wrap(np.ma.masked_array(points, [False, True]))
+    with pytest.raises(dl.ExchangeError, match=r"^key: expected positions or a mask without masked points, got 1"):
+        field[key]
+    with pytest.raises(dl.ExchangeError, match=r"^key: "):
+        field[key] = 0
+    assert field.sum().item() == 6
+    assert field[np.ma.masked_array(points, [False, False])].shape in [(2, 3), (1, 3)]
+
+
 def test_readonly_arrays_without_elements_stay_readonly(torch: Any) -> None:
     array = dl.from_dlpack(torch.empty(0, 3)).as_readonly().to_numpy()
     assert (array.shape, array.flags.writeable, array.flags.owndata) == ((0, 3), False, False)

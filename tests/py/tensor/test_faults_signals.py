@@ -7,6 +7,9 @@ the copy runs, or not before the copy is over and the main thread waits. A free-
 there the signal may come before the copy, and ends the call before it has begun.
 """
 
+import contextlib
+import itertools
+import os
 import pickle
 import signal
 import sys
@@ -197,16 +200,13 @@ class Alarms:
         dl.ones((3, 4)).copy()
 
 
-FIELD: Any = dl.from_array(numbers(8), backend="F", dims="IJK")
-
-
 def use_files(folder: str) -> None:
     """Call what waits for the system: signals interrupt system calls."""
-    path = Path(folder) / "field.dlf"
-    dl.save_field(path, FIELD)
+    path, field = Path(folder) / "field.dlf", dl.from_array(numbers(8), backend="F", dims="IJK")
+    dl.save_field(path, field)
     shared = dl.open_field(path, mode="c").share()
     attached: Any = dl.attach(dl.shared_name(shared))
-    attached[...] = FIELD
+    attached[...] = field
     assert (attached.to_numpy() == numbers(8)).all()
 
 
@@ -223,6 +223,63 @@ def check_many_alarms() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert live() == before, "memory is left"
         assert [path.name for path in Path(folder).iterdir()] == ["field.dlf"]
+
+
+# Calls that run code of Python when they are the first ones, or make a message.
+FIRST = {
+    "an addition": "dl.ones(3) + np.ones(3)",
+    "an array": "dl.from_array(np.ones(3))",
+    "a message about a shape": "dl.ones(3).__setitem__(..., np.ones(5))",
+    "a message that shows a value": "dl.set_num_threads(Shown())",
+    "a number of another library": "dl.full(3, 2.5, 'float16')",
+    "an element that NumPy compares": "dl.ones(3) == np.array('a')",
+}
+ENDED, RAISED, LOST = 10, 11, 12
+
+
+class Shown:
+    def __repr__(self) -> str:
+        return "shown"
+
+
+def interrupted(call: Callable[[], object], place: int) -> int:
+    """Raise in the function of Python at this place among those that the call runs."""
+    count = 0
+
+    def trace(*_: object) -> None:
+        nonlocal count
+        count += 1
+        if count == place:
+            raise KeyboardInterrupt
+
+    sys.settrace(trace)
+    try:
+        with contextlib.suppress(Exception):
+            call()
+        # While a message is made, an interrupt is put off until here.
+        for _ in range(2):
+            pass
+    except KeyboardInterrupt:
+        return RAISED
+    finally:
+        sys.settrace(None)
+    return LOST if count >= place else ENDED
+
+
+def check_first_call(call: Callable[[], object]) -> None:
+    """Interrupt a call everywhere, each time as the first call of a process."""
+    for place in itertools.count(1):
+        child = os.fork()
+        if child == 0:
+            os._exit(interrupted(call, place))
+        outcome = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if outcome == ENDED:
+            return
+        assert outcome == RAISED, place
+
+
+def test_an_interrupt_in_a_first_call_arrives() -> None:
+    run_cases(PRELUDE, {name: f"check_first_call(lambda: {call})" for name, call in FIRST.items()})
 
 
 # What the handler of a signal does after a copy.
@@ -257,11 +314,6 @@ def end(*_):
     raise KeyboardInterrupt("now")
 signal.signal(signal.SIGALRM, end)
 target, source = dl.zeros((64, 1024, 1024)), np.ones((64, 1024, 1024))
-# What the first calls import runs code of Python.
-first = dl.ones((2, 3)).share().copy()
-first.T[...] = np.ones((3, 2))
-first[...] = dl.from_array(np.ones((2, 3)), backend="F")
-first.fill(2.0)
 def ended(call):
     signal.setitimer(signal.ITIMER_REAL, 0.005)
     try:
@@ -274,6 +326,9 @@ def ended(call):
     last = "assert target[-1, -1, -1] == 0.0"
     cases = {
         "assignment": f"ended(lambda: target.__setitem__(..., source))\n{last}",
+        "a number": f"ended(lambda: target.__setitem__(..., 2.5))\n{last}",
+        "fill": f"ended(lambda: target.fill(2.5))\n{last}",
+        "few long rows": "ended(lambda: dl.zeros((4, 1 << 24)).__setitem__(..., source.reshape(1 << 24, 4).T))",
         # Its pieces have many rows: this one has one piece.
         "another order": "ended(lambda: target.T.__setitem__(..., source.reshape(1024, 1024, 64)))",
         "copy": "ended(target.copy)",
