@@ -6,8 +6,9 @@ A missing framework skips its tests by name; in CI it is an error instead.
 import gc
 import importlib.util
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,16 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["DACE_CONFIG"] = str(Path(cache.name) / "dace.conf")
     config.add_cleanup(cache.cleanup)
     prepare_build()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a file that imports a framework which is missing."""
+    report = yield
+    found = re.search(r"No module named '(\w+)", str(report.longrepr)) if report.failed else None
+    if found and found[1] in FRAMEWORKS:
+        report.outcome, report.longrepr = "skipped", (report.nodeid, 0, f"Skipped: {found[1]} is not installed")
+    return report
 
 
 @pytest.fixture(scope="module", autouse=True)

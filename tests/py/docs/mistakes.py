@@ -10,6 +10,7 @@ what was found, what is allowed, and what to do? `--json` prints them instead, t
 """
 
 import ast
+import functools
 import importlib
 import importlib.util
 import json
@@ -145,7 +146,9 @@ def todays_message(mistake: Mistake) -> str:
 def print_messages() -> None:
     """Print the messages of mistakes and of their advice, by the code, as JSON, where the libraries are installed."""
     programs = [program for each in gallery() for program in (each, fixed(each)) if program.session]
-    found = {each.code: todays_message(each) for each in programs if all(map(importlib.util.find_spec, each.modules()))}
+    # Of a package that is missing, `find_spec` cannot look for a module.
+    there = functools.cache(lambda module: importlib.util.find_spec(module.partition(".")[0]) is not None)
+    found = {each.code: todays_message(each) for each in programs if all(map(there, each.modules()))}
     json.dump(found, sys.stdout)
 
 

@@ -83,7 +83,7 @@ DECORATED: list[tuple[Any, str]] = [
     (with_annotation(("I", "J")), r"take\(\): annotation of 'inp': \('I', 'J'\); allowed are"),
     (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
     (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
-    (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*int\]; allowed is one field, .* None$"),
+    (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*int\]?; allowed is one field, .* None$"),
     (Model, r"kernel: <class .*Model'>; allowed is a function"),
 ]
 
