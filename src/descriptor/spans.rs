@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Descriptor;
-
 /// As many lengths of ranges as an address has bits: length `n` stands for more than 2ⁿ⁻¹ bytes, and at most 2ⁿ.
 const LENGTHS: usize = usize::BITS as usize + 1;
 
@@ -29,24 +27,24 @@ impl<B: Copy> Spans<B> {
         Spans([const { [const { BTreeMap::new() }; LENGTHS] }; 2])
     }
 
-    /// Enters a borrow. Nothing meets memory without elements, which is left out.
-    pub fn insert(&mut self, memory: &Descriptor, writes: bool, number: usize, borrow: B) {
-        if let Some((low, high)) = range(memory) {
+    /// Enters a borrow. `range` is the lowest address, and one past the highest; nothing meets an empty one, which is left out.
+    pub fn insert(&mut self, range: (usize, usize), writes: bool, number: usize, borrow: B) {
+        if let Some((low, high)) = filled(range) {
             self.0[usize::from(writes)][length(low, high)].insert((low, number), borrow);
         }
     }
 
-    /// Removes a borrow that was entered with the same memory, access and number.
-    pub fn remove(&mut self, memory: &Descriptor, writes: bool, number: usize) {
-        if let Some((low, high)) = range(memory) {
+    /// Removes a borrow that was entered with the same range, access and number.
+    pub fn remove(&mut self, range: (usize, usize), writes: bool, number: usize) {
+        if let Some((low, high)) = filled(range) {
             self.0[usize::from(writes)][length(low, high)].remove(&(low, number));
         }
     }
 
-    /// Returns the borrows whose range of addresses may meet that of `memory`: those that write, or those that read.
-    pub fn near(&self, memory: &Descriptor, writes: bool) -> impl Iterator<Item = B> {
+    /// Returns the borrows whose range of addresses may meet `range`: those that write, or those that read.
+    pub fn near(&self, range: (usize, usize), writes: bool) -> impl Iterator<Item = B> {
         // An empty field meets nothing.
-        let (low, high) = range(memory).unwrap_or((0, 0));
+        let (low, high) = filled(range).unwrap_or((0, 0));
         let filled = self.0[usize::from(writes)].iter().enumerate().filter(|(_, borrows)| !borrows.is_empty());
         filled.flat_map(move |(length, borrows)| {
             let longest = u32::try_from(length).ok().and_then(|bits| 1usize.checked_shl(bits)).unwrap_or(usize::MAX);
@@ -60,7 +58,6 @@ fn length(low: usize, high: usize) -> usize {
     (usize::BITS - (high - low - 1).leading_zeros()) as usize
 }
 
-/// The lowest address of the elements, and one past the highest; `None` without elements.
-fn range(memory: &Descriptor) -> Option<(usize, usize)> {
-    Some(memory.reach()).filter(|(low, high)| memory.size() > 0 && low < high)
+fn filled(range: (usize, usize)) -> Option<(usize, usize)> {
+    Some(range).filter(|(low, high)| low < high)
 }

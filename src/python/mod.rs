@@ -117,10 +117,8 @@
 //!   complex numbers and their real parts: rust-numpy itself takes them for apart. Take such objects by the types of this
 //!   crate in all arguments. On an interpreter without the GIL, two arguments of this crate that interleave are rejected
 //!   then, as that list takes them for overlapping.
-//! - An argument that is forgotten (`std::mem::forget`) stays borrowed, as nothing tells that no view of it is left, until
-//!   its thread ends; on an interpreter without the GIL for good. In a child process after `os.fork`, the arguments of the
-//!   threads that exist in the parent only are not borrowed any more. This is looked at when an argument of this crate is
-//!   rejected, so in a list of another extension the array stays borrowed until then.
+//! - An argument that is forgotten (`std::mem::forget`) stays borrowed for the rest of the process, as with `RefCell`: nothing tells
+//!   that no view of it is left. So do, in a child process after `os.fork`, the arguments of the parent's other threads.
 //! - An `extract` in the function itself that fails may have run Python code, too.
 //! - PyTorch's tensors have no read-only flag, except for its `ReadOnlyTensorWrapper`. A tensor that `torch.frombuffer`
 //!   makes from `bytes`, or `torch.from_numpy` from a read-only array, counts as writable: [`Out`] cannot reject it.

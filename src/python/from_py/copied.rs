@@ -14,7 +14,7 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
 use crate::python::from_py::In;
-use crate::python::from_py::borrows::{BorrowAccess, CheckValues, Loan};
+use crate::python::from_py::borrows::{CheckValues, Loan, check_undisturbed};
 use crate::python::from_py::kinds::{AnyOrder, Elements, Host, Order, Place};
 use crate::python::from_py::open::{check, open, refusal};
 use crate::python::import::BorrowSource;
@@ -77,7 +77,7 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // The array is borrowed for reading during the copy too.
         let checked = T::values().and(Some(check_bools as CheckValues));
-        let mut loan = open(&object, BorrowAccess::Read, true, checked, |field| {
+        let mut loan = open(&object, false, true, checked, |field| {
             views::check_shape(field, None, D::NDIM)?;
             Host::check(field)?;
             if can_cast(field.dtype(), T::DTYPE) {
@@ -94,11 +94,11 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
                 Ok((Some(owner), BorrowSource::None))
             })?;
             // The memory of the copy, which no other argument has.
-            loan.borrow(BorrowAccess::Read).map_err(refusal)?;
+            loan.borrow(false, T::values()).map_err(refusal)?;
             check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
             // Dropping the loan of the original may have run any code.
-            loan.check_undisturbed().map_err(refusal)?;
-            loan.check_values(T::values()).map_err(refusal)?;
+            check_undisturbed(object.py()).map_err(refusal)?;
+            loan.check_values().map_err(refusal)?;
         }
         Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
     }

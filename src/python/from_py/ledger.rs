@@ -1,13 +1,28 @@
-//! The ledger of borrowed memory: all live arguments of the functions of this extension, and the arrays that rust-numpy has
-//! borrowed while the ledger serves as its list.
+//! The ledger of borrowed memory, which keeps a `&mut` from existing beside another reference to the same bytes.
+//!
+//! What always holds:
+//!
+//! 1. **Borrowed before read.** An argument is described and checked against its type, then entered here, and only then are its
+//!    elements read. It stays entered until it is dropped, so longer than each of its views.
+//! 2. **No overlap with a writer.** Two borrows that are entered at the same time, of which one writes, have no byte in common. The
+//!    comparison is exact, so interleaved views are accepted. A few borrows are compared one by one, and many are found by their
+//!    addresses ([`Spans`]): the cost of each does not grow with their number.
+//! 3. **Entries stay in place.** An argument is described in its entry, which is neither moved nor changed while it is borrowed, and
+//!    never deallocated: it is used again.
+//! 4. **One thread at a time**, by the GIL, or else by a lock. No code of others runs while the ledger is held, and a borrow may
+//!    end in any attached thread.
+//! 5. **A forgotten argument stays borrowed** for the rest of the process, as with `RefCell`: nothing tells that no view of it is
+//!    left. So do, in a child process after `os.fork`, the arguments of the threads that exist in the parent only.
+//! 6. **NumPy arrays are seen by all.** rust-numpy's types, and the ledgers of other extensions (each has its own copy of this crate),
+//!    borrow NumPy arrays from this ledger, or this extension enters its own in their list too: see [`rust_numpy`].
 
 #![allow(unsafe_code, reason = "entries are reached through their addresses")]
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::ptr::NonNull;
-#[cfg(not(Py_GIL_DISABLED))]
-use std::sync::Arc;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(Py_GIL_DISABLED)]
 use std::sync::{Mutex, PoisonError};
 
@@ -15,28 +30,71 @@ use pyo3::prelude::*;
 use rustc_hash::FxBuildHasher;
 
 use crate::descriptor::{Descriptor, Spans};
-use crate::python::from_py::entry::{BorrowAccess, Entry, Holding};
-use crate::python::from_py::shared_list;
-#[cfg(not(Py_GIL_DISABLED))]
-use crate::python::from_py::shared_list::Listed;
-use crate::python::from_py::threads::{self, ThreadId};
+use crate::error::Result;
+use crate::python::from_py::rust_numpy::{self, Held};
+use crate::python::import::BorrowSource;
+use crate::tensor::Owner;
 
 /// As many borrows are compared one by one in less time than they are ordered.
 const FEW: usize = 32;
 
-/// All live arguments: entries in use, then free ones. Entries are never deallocated; there are as many as there were live
-/// arguments at one time.
+/// Checks the elements in place.
+///
+/// # Safety
+/// - Elements that the host can reach are readable.
+pub(super) type CheckValues = unsafe fn(&Descriptor) -> Result<()>;
+
+/// One argument, or one array that rust-numpy has borrowed: its user writes it before it is entered, and all read it after that.
+pub(super) struct Entry {
+    pub(super) descriptor: Descriptor,
+    pub(super) writes: bool,
+    /// The object that was passed; `None` for an array that rust-numpy has borrowed, which rust-numpy keeps.
+    pub(super) object: Option<Py<PyAny>>,
+    pub(super) source: BorrowSource,
+    /// The owner that the producer passed, if any; held for its drop, and accessed by the user only.
+    pub(super) owner: Option<Owner>,
+    pub(super) values: Option<CheckValues>,
+    pub(super) state: AtomicU8,
+    /// The ledger's: the lowest address, and one past the highest; twice that of the start without elements.
+    pub(super) range: (usize, usize),
+    /// The ledger's: the position in the list.
+    place: Cell<usize>,
+    /// Accessed while the ledger is held: the borrow in the list of another extension, if there is one. Several entries share one
+    /// with the GIL only.
+    pub(super) held: Cell<Option<Rc<Held>>>,
+}
+
+/// The states of an entry: its elements were not checked; they were, and are checked again after code of others has run; there was a
+/// view, so no other code may read the memory.
+pub(super) const NEW: u8 = 0;
+pub(super) const CHECKED: u8 = 1;
+pub(super) const VIEWED: u8 = 2;
+
+impl Entry {
+    /// The array whose memory may move, if there is one.
+    #[inline]
+    pub(super) fn array(&self) -> Option<&Py<PyAny>> {
+        match &self.source {
+            BorrowSource::None => None,
+            BorrowSource::Argument => self.object.as_ref(),
+            BorrowSource::Inside(array) => Some(array),
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_state(&self, state: u8) -> bool {
+        self.state.load(Ordering::Relaxed) == state
+    }
+}
+
 pub(super) struct Ledger {
-    entries: Vec<NonNull<Entry>>,
-    used: usize,
+    borrows: Vec<NonNull<Entry>>,
+    unused: Vec<NonNull<Entry>>,
     writers: usize,
-    /// The borrowed entries by address, from when there are many until all are free.
+    /// The borrows by address, from when there are many until there are none.
     spans: Option<Box<Spans<NonNull<Entry>>>>,
-    /// The arrays that rust-numpy has borrowed, by address and thread: their entries, and how often each is borrowed. A borrow
-    /// of rust-numpy ends in the thread in which it began.
-    arrays: HashMap<(usize, ThreadId), (NonNull<Entry>, usize), FxBuildHasher>,
-    /// What ended threads kept, to be released where the arguments can be checked after it.
-    left: Vec<Holding>,
+    /// The arrays that rust-numpy has borrowed, by address, and how often: more than once only to read.
+    pub(super) arrays: HashMap<usize, (NonNull<Entry>, usize), FxBuildHasher>,
 }
 
 struct Shared(UnsafeCell<Ledger>);
@@ -46,15 +104,14 @@ struct Shared(UnsafeCell<Ledger>);
 unsafe impl Sync for Shared {}
 
 static LEDGER: Shared = Shared(UnsafeCell::new(Ledger {
-    entries: Vec::new(),
-    used: 0,
+    borrows: Vec::new(),
+    unused: Vec::new(),
     writers: 0,
     spans: None,
     arrays: HashMap::with_hasher(FxBuildHasher),
-    left: Vec::new(),
 }));
 
-/// Runs `body` with the ledger. It must not run foreign code.
+/// Runs `body` with the ledger. It must not run code of others.
 #[inline]
 pub(super) fn with_ledger<R>(_: Python<'_>, body: impl FnOnce(&mut Ledger) -> R) -> R {
     #[cfg(Py_GIL_DISABLED)]
@@ -66,266 +123,137 @@ pub(super) fn with_ledger<R>(_: Python<'_>, body: impl FnOnce(&mut Ledger) -> R)
 }
 
 impl Ledger {
+    /// Returns an entry that is not entered, for the caller alone.
     #[inline]
-    pub(super) fn open(&mut self, thread: ThreadId) -> NonNull<Entry> {
-        if self.used == self.entries.len() {
-            self.extend();
-        }
-        let entry = self.entries[self.used];
-        self.used += 1;
-        // SAFETY: entries live for the rest of the process; this field is accessed through the ledger only.
-        unsafe { (*entry.as_ptr()).thread = thread };
-        entry
+    pub(super) fn unused(&mut self) -> NonNull<Entry> {
+        self.unused.pop().unwrap_or_else(new_entry)
     }
 
-    #[cold]
-    fn extend(&mut self) {
-        let entry = Entry {
-            descriptor: UnsafeCell::new(Descriptor::BLANK),
-            holding: UnsafeCell::new(Holding::NOTHING),
-            access: BorrowAccess::None,
-            values: None,
-            viewed: false,
-            by_rust_numpy: false,
-            thread: ThreadId::NONE,
-            place: self.used,
-        };
-        self.entries.push(NonNull::from(Box::leak(Box::new(entry))));
+    /// Takes back an entry.
+    ///
+    /// # Safety
+    /// - It is not entered, and the caller does not access it after that, except for taking out what it keeps, before the ledger is
+    ///   released.
+    #[inline]
+    pub(super) unsafe fn put_back(&mut self, entry: NonNull<Entry>) {
+        // SAFETY: passed on from the caller.
+        unsafe { *(*entry.as_ptr()).state.get_mut() = NEW };
+        self.unused.push(entry);
     }
 
-    /// Frees an entry, and returns what it kept.
+    /// The entries that are borrowed.
+    pub(super) fn borrows(&self) -> &[NonNull<Entry>] {
+        &self.borrows
+    }
+
+    /// Enters an entry, unless another one conflicts; then returns what the memory is borrowed for.
+    ///
+    /// # Safety
+    /// - An unused entry, which is complete, and which the caller no longer changes until it leaves.
     #[inline]
-    pub(super) fn close(&mut self, entry: NonNull<Entry>) -> Holding {
-        self.used -= 1;
-        if self.spans.is_some() {
-            self.leave_spans(entry);
-        }
-        // SAFETY: entries live for the rest of the process; these fields are accessed through the ledger only; `holding`
-        // is the argument's, which is gone.
+    pub(super) unsafe fn enter(&mut self, entry: NonNull<Entry>) -> Option<&'static str> {
+        // SAFETY: passed on from the caller.
         unsafe {
-            let (place, last) = ((*entry.as_ptr()).place, self.entries[self.used]);
-            self.writers -= usize::from((*entry.as_ptr()).access == BorrowAccess::Write);
-            (*entry.as_ptr()).access = BorrowAccess::None;
-            (*entry.as_ptr()).values = None;
-            (*entry.as_ptr()).viewed = false;
-            (*entry.as_ptr()).by_rust_numpy = false;
-            self.entries.swap(place, self.used);
-            (*last.as_ptr()).place = place;
-            (*entry.as_ptr()).place = self.used;
-            std::mem::replace(&mut *(*entry.as_ptr()).holding.get(), Holding::NOTHING)
+            let memory = &(*entry.as_ptr()).descriptor;
+            let start = memory.ptr().addr();
+            (*entry.as_ptr()).range = if memory.shape().contains(&0) { (start, start) } else { memory.reach() };
+            let found = self.conflict(entry.as_ref());
+            if found.is_none() {
+                entry.as_ref().place.set(self.borrows.len());
+                self.writers += usize::from(entry.as_ref().writes);
+                self.borrows.push(entry);
+                self.index(entry);
+            }
+            found
         }
     }
 
-    /// The entries that are borrowed and have no view yet.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Entry> {
-        // SAFETY: entries live for the rest of the process, and once borrowed are written to only through the ledger.
-        let entries = self.entries[..self.used].iter().map(|entry| unsafe { entry.as_ref() });
-        entries.filter(|entry| entry.access != BorrowAccess::None && !entry.viewed)
-    }
-
-    /// Borrows the memory of an entry, unless that conflicts; then returns what the memory is borrowed for.
+    /// Removes an entry.
+    ///
+    /// # Safety
+    /// - It is entered, and has no view.
     #[inline]
-    pub(super) fn borrow(&mut self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<&'static str> {
-        let held = self.conflict(entry, access);
-        if held.is_none() {
-            // SAFETY: this field is accessed through the ledger only.
-            unsafe { (*entry.as_ptr()).access = access };
-            self.writers += usize::from(access == BorrowAccess::Write);
-            if self.spans.is_some() {
-                self.enter_spans(entry);
+    pub(super) unsafe fn leave(&mut self, entry: NonNull<Entry>) {
+        // SAFETY: passed on from the caller; entries that are entered stay in place.
+        unsafe {
+            let (place, writes) = (entry.as_ref().place.get(), entry.as_ref().writes);
+            self.borrows.swap_remove(place);
+            if let Some(moved) = self.borrows.get(place) {
+                moved.as_ref().place.set(place);
+            }
+            self.writers -= usize::from(writes);
+            if let Some(spans) = &mut self.spans {
+                spans.remove(entry.as_ref().range, writes, entry.addr().get());
             }
         }
-        held
-    }
-
-    /// Enters the memory of an entry, if it is borrowed, where it is found by its address.
-    #[inline(never)]
-    fn enter_spans(&mut self, entry: NonNull<Entry>) {
-        let spans = self.spans.get_or_insert_with(|| Box::new(Spans::new()));
-        // SAFETY: entries live for the rest of the process; the first field is accessed through the ledger only, and the descriptor
-        // of a borrowed entry no longer changes.
-        unsafe {
-            let access = entry.as_ref().access;
-            if access != BorrowAccess::None {
-                let memory = &*entry.as_ref().descriptor.get();
-                spans.insert(memory, access == BorrowAccess::Write, entry.addr().get(), entry);
-            }
-        }
-    }
-
-    /// Removes an entry that becomes free from where it is found by its address.
-    #[inline(never)]
-    fn leave_spans(&mut self, entry: NonNull<Entry>) {
-        let Some(spans) = &mut self.spans else { return };
-        // SAFETY: as for `enter_spans`.
-        unsafe {
-            let writes = entry.as_ref().access == BorrowAccess::Write;
-            if entry.as_ref().access != BorrowAccess::None {
-                spans.remove(&*entry.as_ref().descriptor.get(), writes, entry.addr().get());
-            }
-        }
-        if self.used == 0 {
+        if self.borrows.is_empty() {
             self.spans = None;
         }
     }
 
+    /// Puts an entry where it is found by its address, if there are many.
+    #[inline]
+    fn index(&mut self, entry: NonNull<Entry>) {
+        if let Some(spans) = &mut self.spans {
+            // SAFETY: the entry is borrowed, and only the ledger writes its range.
+            let (range, writes) = unsafe { (entry.as_ref().range, entry.as_ref().writes) };
+            spans.insert(range, writes, entry.addr().get(), entry);
+        }
+    }
+
     /// What the memory is borrowed for already, if that conflicts.
-    fn conflict(&mut self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<&'static str> {
-        if access == BorrowAccess::Read && self.writers == 0 {
+    #[inline]
+    fn conflict(&mut self, new: &Entry) -> Option<&'static str> {
+        if !new.writes && self.writers == 0 {
             return None;
         }
-        if self.used > FEW || self.spans.is_some() {
-            return self.conflict_near(entry, access);
+        if self.borrows.len() >= FEW || self.spans.is_some() {
+            return self.conflict_near(new);
         }
-        self.entries[..self.used].iter().find_map(|other| conflict_of(entry, access, *other))
+        self.borrows.iter().find_map(|other| conflict_of(new, *other))
     }
 
     /// As [`Ledger::conflict`], among many borrows, which are found by their addresses.
     #[inline(never)]
-    fn conflict_near(&mut self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<&'static str> {
+    fn conflict_near(&mut self, new: &Entry) -> Option<&'static str> {
         if self.spans.is_none() {
-            (0..self.used).for_each(|place| self.enter_spans(self.entries[place]));
+            self.spans = Some(Box::new(Spans::new()));
+            (0..self.borrows.len()).for_each(|place| self.index(self.borrows[place]));
         }
-        // SAFETY: the descriptor is complete, and no longer changes while its entry is in use.
-        let (spans, memory) = (self.spans.as_ref()?, unsafe { &*(*entry.as_ptr()).descriptor.get() });
-        let readers = (access == BorrowAccess::Write).then(|| spans.near(memory, false)).into_iter().flatten();
-        spans.near(memory, true).chain(readers).find_map(|other| conflict_of(entry, access, other))
-    }
-
-    /// The borrows of arguments in the list of another extension.
-    #[cfg(not(Py_GIL_DISABLED))]
-    pub(super) fn listed(&mut self) -> impl Iterator<Item = &mut Arc<Listed>> {
-        // SAFETY: entries live for the rest of the process; this field is accessed through the ledger only, once the argument
-        // has written it.
-        let listed =
-            self.entries[..self.used].iter().map(|entry| unsafe { &mut (*(*entry.as_ptr()).holding.get()).listed });
-        listed.flatten()
-    }
-
-    /// Borrows an array for rust-numpy. `describe` writes its description, and returns whether that was possible. Returns
-    /// whether no other borrow conflicts.
-    pub(super) fn borrow_array(
-        &mut self,
-        array: usize,
-        access: BorrowAccess,
-        thread: ThreadId,
-        describe: impl FnOnce(&mut Descriptor) -> bool,
-    ) -> bool {
-        let entry = self.open(thread);
-        // SAFETY: no other code reads these fields before the memory is borrowed.
-        let described = unsafe { describe(&mut *(*entry.as_ptr()).descriptor.get()) };
-        if let Some((known, count)) = self.arrays.get_mut(&(array, thread)) {
-            // SAFETY: both are complete, and `access` is accessed through the ledger only.
-            let (again, was_read) = unsafe {
-                let (mine, known) = (&*(*entry.as_ptr()).descriptor.get(), known.as_ref());
-                let same = described && is_same_memory(mine, &*known.descriptor.get());
-                (same, known.access == BorrowAccess::Read)
-            };
-            let allowed = again && was_read && access == BorrowAccess::Read;
-            *count += usize::from(allowed);
-            // An entry of rust-numpy holds nothing.
-            self.close(entry);
-            return allowed;
-        }
-        if !described || self.borrow(entry, access).is_some() {
-            self.close(entry);
-            return false;
-        }
-        // SAFETY: these fields are accessed through the ledger only. Only rust-numpy makes views of this memory.
-        unsafe {
-            (*entry.as_ptr()).viewed = true;
-            (*entry.as_ptr()).by_rust_numpy = true;
-        }
-        self.arrays.insert((array, thread), (entry, 1));
-        true
-    }
-
-    /// Ends one borrow of an array by rust-numpy, in the thread in which it began. An array that was changed meanwhile is
-    /// released as another object with the description that it had: `describe` writes that.
-    pub(super) fn release_array(
-        &mut self,
-        array: usize,
-        thread: ThreadId,
-        describe: impl FnOnce(&mut Descriptor) -> bool,
-    ) {
-        let mut key = (array, thread);
-        if !self.arrays.contains_key(&key) {
-            let mut released = Descriptor::BLANK;
-            if !describe(&mut released) {
-                return;
-            }
-            let found = self.arrays.iter().find(|((_, of), (entry, _))| {
-                // SAFETY: the description of an entry in use is complete.
-                *of == thread && unsafe { is_same_memory(&released, &*(*entry.as_ptr()).descriptor.get()) }
-            });
-            let Some((found, _)) = found else { return };
-            key = *found;
-        }
-        let Some((entry, count)) = self.arrays.get_mut(&key) else { return };
-        *count -= 1;
-        if *count == 0 {
-            let entry = *entry;
-            self.arrays.remove(&key);
-            self.close(entry);
-        }
-    }
-
-    /// Frees the entries of threads that have ended: arguments that were forgotten there, and in a child process the arguments
-    /// of the threads that exist in the parent only. A view does not outlive the attachment of the thread that made it, which
-    /// its lifetime ensures, and so not the thread's state either.
-    fn close_ended(&mut self, alive: &[ThreadId]) {
-        let ended = |entry: &&NonNull<Entry>| {
-            // SAFETY: this field is accessed through the ledger only.
-            !alive.contains(&unsafe { (*entry.as_ptr()).thread })
-        };
-        let ended: Vec<_> = self.entries[..self.used].iter().filter(ended).copied().collect();
-        self.arrays.retain(|(_, thread), _| alive.contains(thread));
-        for entry in ended {
-            let holding = self.close(entry);
-            self.left.push(holding);
-        }
-    }
-
-    /// What ended threads kept.
-    pub(super) fn take_left(&mut self) -> Vec<Holding> {
-        std::mem::take(&mut self.left)
+        let spans = self.spans.as_ref()?;
+        let readers = new.writes.then(|| spans.near(new.range, false)).into_iter().flatten();
+        spans.near(new.range, true).chain(readers).find_map(|other| conflict_of(new, other))
     }
 }
 
-/// What the memory of an entry is borrowed for already by another entry, if that conflicts.
-#[inline]
-fn conflict_of(entry: NonNull<Entry>, access: BorrowAccess, other: NonNull<Entry>) -> Option<&'static str> {
-    // SAFETY: entries live for the rest of the process, and only the ledger, which is held, writes these fields. The descriptor of
-    // this entry is complete, as is that of a borrowed one, and no longer changes while its entry is in use.
-    let (held, by_rust_numpy) = unsafe {
-        let (entry, other) = (entry.as_ref(), other.as_ref());
-        let matters = match other.access {
-            BorrowAccess::None => false,
-            BorrowAccess::Read => access == BorrowAccess::Write,
-            BorrowAccess::Write => true,
-        };
-        if !matters || !(*entry.descriptor.get()).overlaps(&*other.descriptor.get()) {
-            return None;
-        }
-        (other.access, other.by_rust_numpy)
-    };
-    Some(match held {
-        _ if by_rust_numpy => shared_list::BORROWS,
-        BorrowAccess::Write => "writes",
-        _ => "reads",
-    })
-}
-
-/// Frees the entries of ended threads; [`Ledger::take_left`] returns what they kept.
 #[cold]
-pub(super) fn reclaim(py: Python<'_>) {
-    if let Some(alive) = threads::alive(py) {
-        with_ledger(py, |ledger| ledger.close_ended(&alive));
-    }
+fn new_entry() -> NonNull<Entry> {
+    NonNull::from(Box::leak(Box::new(Entry {
+        descriptor: Descriptor::BLANK,
+        writes: false,
+        object: None,
+        source: BorrowSource::None,
+        owner: None,
+        values: None,
+        state: AtomicU8::new(NEW),
+        range: (0, 0),
+        place: Cell::new(0),
+        held: Cell::new(None),
+    })))
 }
 
-/// Whether two descriptions are of the same elements.
-pub(super) fn is_same_memory(one: &Descriptor, other: &Descriptor) -> bool {
-    let parts = |field: &Descriptor| (field.ptr().addr(), field.device(), field.dtype());
-    parts(one) == parts(other) && one.shape() == other.shape() && one.strides() == other.strides()
+/// What the memory is borrowed for already by another entry, if that conflicts.
+#[inline]
+fn conflict_of(new: &Entry, other: NonNull<Entry>) -> Option<&'static str> {
+    // SAFETY: borrowed entries stay as they are; the ledger, which is held, writes its own fields only.
+    let other = unsafe { other.as_ref() };
+    let is_near = new.range.0 < other.range.1 && other.range.0 < new.range.1;
+    if !(is_near && (new.writes || other.writes) && new.descriptor.overlaps(&other.descriptor)) {
+        return None;
+    }
+    Some(match (&other.object, other.writes) {
+        (None, _) => rust_numpy::BORROWS,
+        (_, true) => "writes",
+        (_, false) => "reads",
+    })
 }

@@ -5,14 +5,11 @@
 mod borrows;
 #[cfg(feature = "fields")]
 mod copied;
-mod entry;
 mod kinds;
 mod ledger;
 mod open;
 mod owned;
 mod rust_numpy;
-mod shared_list;
-mod threads;
 mod views;
 
 use std::fmt;
@@ -24,7 +21,7 @@ pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, O
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
 use pyo3::prelude::*;
 
-use self::borrows::{BorrowAccess, Loan};
+use self::borrows::{Loan, check_undisturbed};
 use self::open::{check, open, values};
 use crate::descriptor::Descriptor;
 use crate::python::import;
@@ -113,7 +110,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, BorrowAccess::Read, M::HAS_VIEWS, values::<T, M>(), |field| {
+        let loan = open(&object, false, M::HAS_VIEWS, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
@@ -126,7 +123,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, BorrowAccess::Write, M::HAS_VIEWS, values::<T, M>(), |field| {
+        let loan = open(&object, true, M::HAS_VIEWS, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")
@@ -176,7 +173,7 @@ macro_rules! described {
             pub fn labelled(&self) -> PyResult<Descriptor> {
                 let found = import::metadata_of(self.object())?;
                 // The properties of the object may have run any code, which may have moved the memory.
-                self.loan.check_undisturbed().map_err(open::refusal)?;
+                check_undisturbed(self.object().py()).map_err(open::refusal)?;
                 let mut descriptor = self.descriptor().clone();
                 descriptor.relabel(found.with_default_origin())?;
                 Ok(descriptor)

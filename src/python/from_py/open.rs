@@ -13,7 +13,7 @@ use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
-use crate::python::from_py::borrows::{BorrowAccess, CheckValues, Loan};
+use crate::python::from_py::borrows::{CheckValues, Loan, check_undisturbed};
 use crate::python::from_py::kinds::{Elements, Place};
 use crate::python::import;
 use crate::python::import::{BorrowSource, Borrowed};
@@ -24,19 +24,19 @@ use crate::tensor::ndarray as views;
 #[inline]
 pub(super) fn open<'py>(
     object: &Bound<'py, PyAny>,
-    access: BorrowAccess,
+    writes: bool,
     viewed: bool,
     values: Option<CheckValues>,
     check: impl Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
     if object.is_exact_instance_of::<PyCapsule>()
-        && let Some(loan) = open_capsule(object, access, viewed, values, &check)?
+        && let Some(loan) = open_capsule(object, writes, viewed, values, &check)?
     {
         return Ok(loan);
     }
     let mut ran_no_code = false;
     let mut loan = Loan::open(object, |descriptor| {
-        let borrowed = describe(object, access == BorrowAccess::Write, descriptor)?;
+        let borrowed = describe(object, writes, descriptor)?;
         ran_no_code = borrowed.ran_no_code;
         check(descriptor).map_err(refusal)?;
         if viewed && needs_wait(descriptor) {
@@ -44,11 +44,11 @@ pub(super) fn open<'py>(
         }
         Ok((borrowed.owner, borrowed.source))
     })?;
-    loan.borrow(access).map_err(refusal)?;
+    loan.borrow(writes, values).map_err(refusal)?;
     if !ran_no_code {
-        loan.check_undisturbed().map_err(refusal)?;
+        check_undisturbed(object.py()).map_err(refusal)?;
     }
-    loan.check_values(values).map_err(refusal)?;
+    loan.check_values().map_err(refusal)?;
     Ok(loan)
 }
 
@@ -58,7 +58,7 @@ pub(super) fn open<'py>(
 #[cold]
 fn open_capsule<'py>(
     object: &Bound<'py, PyAny>,
-    access: BorrowAccess,
+    writes: bool,
     viewed: bool,
     values: Option<CheckValues>,
     check: &dyn Fn(&Descriptor) -> Result<()>,
@@ -79,10 +79,11 @@ fn open_capsule<'py>(
     if !fresh {
         return Ok(None);
     }
-    loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
+    loan.borrow(writes, values).map_err(refusal)?;
+    loan.check_values().map_err(refusal)?;
     // The capsule has the same description as when it was inspected: no code has run since.
     let mut taken = Descriptor::BLANK;
-    loan.keep(import::borrow(object, access == BorrowAccess::Write, &mut taken)?.owner);
+    loan.keep(import::borrow(object, writes, &mut taken)?.owner);
     Ok(Some(loan))
 }
 

@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 
 use crate::layout::Metadata;
-use crate::python::from_py::borrows::Loan;
+use crate::python::from_py::borrows::check_undisturbed;
 use crate::python::from_py::open::{as_refusal, refusal};
-use crate::python::import::{self, BorrowSource};
+use crate::python::import;
 use crate::tensor::Tensor;
 
 /// Takes any array on any device, with its dims, origin and halo, to keep it beyond the call. Nothing is copied: the tensor
@@ -57,7 +57,7 @@ impl<'py> FromPyObject<'_, 'py> for Tensor {
             .and_then(|owned| owned.ok_or_else(|| import::not_an_array(&object)));
         let tensor = owned.or_else(|error| as_refusal(py, error))?;
         // The import may have run any code, which may have moved the arguments extracted before.
-        Loan::open(&object, |_| Ok((None, BorrowSource::None)))?.check_undisturbed().map_err(refusal)?;
+        check_undisturbed(py).map_err(refusal)?;
         // Python has the memory too. In a program with the module linked in, a function may be reading it.
         if !tensor.owner().mark_exported() {
             py.detach(|| tensor.owner().export()).map_err(|error| refusal(error.into()))?;

@@ -2,37 +2,55 @@
 //! `PyReadwriteArray` are entered there.
 //!
 //! The first extension that borrows an array publishes a table of functions, and all others call these. If it is this
-//! extension, rust-numpy borrows from the ledger, which compares addresses: the ledger needs no second list. If another
-//! extension was first, each NumPy array is entered in its list too, as rust-numpy does.
+//! extension, their arrays are entered in the [ledger](crate::python::from_py::ledger), which compares addresses: nothing is
+//! listed twice. If another extension was first, each NumPy array in the ledger is entered in its list too, as a view that is made
+//! here: rust-numpy ends the process when an array is released whose shape was set meanwhile.
+//!
+//! Source: `borrow/shared.rs` of rust-numpy 0.30, whose table has version 1.
 
-#![allow(
-    clippy::arc_with_non_send_sync,
-    reason = "attached threads count; the addresses in it are of objects that it keeps"
-)]
 #![allow(unsafe_code, reason = "a table of C functions")]
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{self, NonNull, null_mut};
-use std::sync::Arc;
+use std::rc::Rc;
+use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use numpy::get_array_module;
-use numpy::npyffi::{NPY_ARRAY_WRITEABLE, PyArrayObject};
+use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, PyArrayObject, PyDataType_ELSIZE, get_type_object};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::descriptor::Descriptor;
-use crate::error::Result;
-use crate::protocol::ExchangeError;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::layout::Extents;
 use crate::python::ffi::numpy_api;
-use crate::python::from_py::entry::BorrowAccess;
-use crate::python::from_py::ledger::{self, with_ledger};
-use crate::python::from_py::shared_list::{BORROWS, Geometry, Listed, Table};
-use crate::python::from_py::threads;
+use crate::python::from_py::ledger::{Entry, VIEWED, with_ledger};
 use crate::python::interrupt;
 
+/// What an error says of a borrow that is not one of this extension's arguments.
+pub(super) const BORROWS: &str =
+    "borrows (as PyReadonlyArray or PyReadwriteArray of rust-numpy, or in another extension)";
+
 const NAME: &CStr = c"_RUST_NUMPY_BORROW_CHECKING_API";
+
+/// The table. `acquire` returns 0, -1 for an array that is borrowed already, -2 for a read-only one. Later versions append
+/// fields.
+#[repr(C)]
+struct Table {
+    version: u64,
+    flags: *mut c_void,
+    acquire: unsafe extern "C" fn(*mut c_void, *mut PyArrayObject) -> c_int,
+    acquire_mut: unsafe extern "C" fn(*mut c_void, *mut PyArrayObject) -> c_int,
+    release: unsafe extern "C" fn(*mut c_void, *mut PyArrayObject),
+    release_mut: unsafe extern "C" fn(*mut c_void, *mut PyArrayObject),
+}
+
+// SAFETY: never written to.
+unsafe impl Sync for Table {}
 
 static OURS: Table = Table {
     version: 1,
@@ -46,26 +64,8 @@ static OURS: Table = Table {
 /// The table of this process; NULL until NumPy is imported and an argument is borrowed.
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
 
-/// Whether the ledger is not known to be the only list: arrays must be entered in another one too, or NumPy was not imported
-/// at the last look.
-#[inline]
-pub(super) fn may_have_other_list() -> bool {
-    !ptr::eq(TABLE.load(Ordering::Relaxed), &raw const OURS)
-}
-
-/// The table of another extension.
-fn other_table(py: Python<'_>) -> Option<&'static Table> {
-    if TABLE.load(Ordering::Relaxed).is_null() && numpy_api::is_imported() {
-        // Without memory for the capsule: looked for again by the next argument.
-        let found = publish(py).inspect_err(|error| interrupt::put_off(py, error));
-        TABLE.store(found.unwrap_or(null_mut()), Ordering::Relaxed);
-    }
-    let table = TABLE.load(Ordering::Relaxed);
-    // SAFETY: a table that was published stays, as `publish` keeps its capsule.
-    if may_have_other_list() { unsafe { table.as_ref() } } else { None }
-}
-
 /// Publishes the table of this extension unless there is one, and returns the one that counts.
+#[cold]
 fn publish(py: Python<'_>) -> PyResult<*mut Table> {
     let ours = (&raw const OURS).cast_mut();
     // SAFETY: the table and its name are never dropped; the call returns a new reference, or NULL with an exception.
@@ -86,124 +86,289 @@ fn publish(py: Python<'_>) -> PyResult<*mut Table> {
     Ok(table)
 }
 
-/// Enters a NumPy array in the list of another extension, if there is one. Nothing is entered if `object` is no array, or not
-/// that of the memory at `start`.
-///
-/// # Errors
-/// [`ExchangeError::Borrowed`] if a borrow there conflicts.
-pub(super) fn enter(object: &Bound<'_, PyAny>, start: *mut u8, access: BorrowAccess) -> Result<Option<Arc<Listed>>> {
-    let py = object.py();
-    let Some(table) = other_table(py).filter(|_| numpy_api::is_array(object)) else { return Ok(None) };
-    let Some(array) = NonNull::new(object.as_ptr().cast::<PyArrayObject>()) else { return Ok(None) };
-    let borrowed = Geometry::of(py, array);
-    if borrowed.data != start.addr() {
-        return Ok(None);
+/// An array in the list of another extension, until this is dropped, which may run code of others. It is entered as a view that is
+/// made here.
+pub(super) struct Held {
+    table: &'static Table,
+    /// The only reference to the view.
+    view: NonNull<PyArrayObject>,
+    /// The last base of the view, by which rust-numpy finds it.
+    base: *mut ffi::PyObject,
+    writes: bool,
+    is_entered: Cell<bool>,
+}
+
+impl Held {
+    /// Makes a view, which is not entered yet.
+    fn new(table: &'static Table, view: Bound<'_, PyAny>, writes: bool) -> Option<Held> {
+        let base = last_base(view.py(), view.as_ptr().cast());
+        let view = NonNull::new(view.into_ptr().cast())?;
+        Some(Held { table, view, base, writes, is_entered: Cell::new(false) })
     }
-    // SAFETY: an array, which keeps its dtype.
-    let dtype = unsafe { Bound::from_borrowed_ptr(py, (*array.as_ptr()).fields.descr.cast()).unbind() };
-    let writes = access == BorrowAccess::Write;
-    let listed = Listed { table, array, writes, dtype, view: None, borrowed };
-    match listed.acquire() {
-        0 => return Ok(Some(Arc::new(listed))),
-        -2 => return Err(ExchangeError::ReadOnly { field: "flags", fix: "pass a writable array" }.into()),
-        _ => {}
+
+    /// Enters the view. Returns whether nothing conflicts.
+    fn enter(&self, _: Python<'_>) -> bool {
+        let acquire = if self.writes { self.table.acquire_mut } else { self.table.acquire };
+        // SAFETY: the thread is attached, and this struct keeps the view.
+        self.is_entered.set(unsafe { acquire(self.table.flags, self.view.as_ptr()) } == 0);
+        self.is_entered.get()
     }
-    let wanted = if writes { "written" } else { "read" };
-    let entered = enter_with_own(py, &listed).ok_or(ExchangeError::Borrowed { held: BORROWS, wanted })?;
-    Ok(Some(entered))
+
+    /// Removes the view. rust-numpy looks for it by its last base, and ends the process if it is not there: if the array that it
+    /// was made of has another base by now (`array.__setstate__`), it stays in the list.
+    fn leave(&self, py: Python<'_>) {
+        let release = if self.writes { self.table.release_mut } else { self.table.release };
+        if self.is_entered.replace(false) && self.has_same_base(py) {
+            // SAFETY: as for `enter`; entered once, and removed once.
+            unsafe { release(self.table.flags, self.view.as_ptr()) }
+        }
+    }
+
+    fn has_same_base(&self, py: Python<'_>) -> bool {
+        ptr::eq(last_base(py, self.view.as_ptr()), self.base)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: borrows are entered and removed by attached threads. PyO3 does not know of that if another extension calls,
+        // so this is no `Py`.
+        unsafe {
+            self.leave(Python::assume_attached());
+            ffi::Py_DECREF(self.view.as_ptr().cast());
+        }
+    }
+}
+
+/// Enters a borrowed array in the list of another extension, if there is one. Returns who borrows the memory there already, if that
+/// conflicts. Objects that are no NumPy arrays, or not those of the borrowed memory, are not entered.
+#[inline]
+pub(super) fn hold(py: Python<'_>, entry: NonNull<Entry>) -> Option<&'static str> {
+    if ptr::eq(TABLE.load(Ordering::Relaxed), &raw const OURS) {
+        return None;
+    }
+    hold_there(py, entry).is_none().then_some(BORROWS)
+}
+
+/// As [`hold`]; `None` for a conflict.
+#[cold]
+fn hold_there(py: Python<'_>, entry: NonNull<Entry>) -> Option<()> {
+    if TABLE.load(Ordering::Relaxed).is_null() && numpy_api::is_imported() {
+        // Without memory for the capsule: looked for again by the next argument.
+        let found = publish(py).inspect_err(|error| interrupt::put_off(py, error));
+        TABLE.store(found.unwrap_or(null_mut()), Ordering::Relaxed);
+    }
+    let table = TABLE.load(Ordering::Relaxed);
+    // SAFETY: the entry is borrowed; a table that was published stays.
+    let (entry, table) = unsafe { (entry.as_ref(), table.as_ref().filter(|_| !ptr::eq(table, &raw const OURS))) };
+    let object = entry.array().or(entry.object.as_ref()).map(|object| object.bind(py));
+    let (Some(table), Some(object)) = (table, object.filter(|object| numpy_api::is_array(object))) else {
+        return Some(());
+    };
+    let array = object.as_ptr().cast::<PyArrayObject>();
+    // SAFETY: an array, which has a dtype; its numbers live as long as no code runs.
+    let view = unsafe {
+        let fields = &(*array).fields;
+        if fields.data.addr() != entry.descriptor.ptr().addr() {
+            return Some(());
+        }
+        let dtype = Bound::from_borrowed_ptr(py, fields.descr.cast());
+        view_of(py, array, dtype, fields.nd, fields.dimensions, fields.strides, fields.data.cast())?
+    };
+    let new = Held::new(table, view, entry.writes)?;
+    let held = if new.enter(py) { Rc::new(new) } else { hold_with_own(py, &new, entry)? };
+    with_ledger(py, |_| entry.held.set(Some(held)));
+    Some(())
 }
 
 /// Enters an array that the list rejects only because of this extension's own arguments: rust-numpy takes some arrays for
-/// overlapping that share no element, and the ledger has compared them exactly. All of them are then entered as one.
-#[cfg(not(Py_GIL_DISABLED))]
+/// overlapping that share no element, and the ledger has compared them exactly. All arguments in this memory are then entered as
+/// one, which spans their bytes.
 #[cold]
-fn enter_with_own(py: Python<'_>, new: &Listed) -> Option<Arc<Listed>> {
-    let mut own: Vec<Arc<Listed>> = Vec::new();
-    with_ledger(py, |ledger| {
-        for listed in ledger.listed() {
-            let is_near = listed.borrowed.base == new.borrowed.base;
-            if is_near && !own.iter().any(|known| Arc::ptr_eq(known, listed)) {
-                own.push(Arc::clone(listed));
-            }
-        }
-    });
-    if own.is_empty() || !own.iter().all(|listed| listed.is_unchanged(py)) {
+fn hold_with_own(py: Python<'_>, new: &Held, entry: &Entry) -> Option<Rc<Held>> {
+    // Without the GIL another thread could borrow the arrays while they are entered anew.
+    if cfg!(Py_GIL_DISABLED) {
         return None;
     }
-    let parts: Vec<&Listed> = own.iter().map(|listed| &**listed).chain([new]).collect();
-    let all = Arc::new(Listed::of_all(py, &parts)?);
-    // No other thread borrows meanwhile: no code runs that releases the GIL.
-    own.iter().for_each(|listed| listed.release(py));
-    if all.acquire() != 0 {
-        for listed in &own {
-            listed.acquire();
+    // SAFETY: no code runs below that could end a borrow, by the GIL.
+    let borrows: Vec<&Entry> =
+        with_ledger(py, |ledger| ledger.borrows().iter().map(|entry| unsafe { entry.as_ref() }).collect());
+    let (mut own, (mut low, mut high)) = (Vec::new(), entry.range);
+    for other in borrows {
+        let held = other.held.take();
+        other.held.set(held.clone());
+        if let Some(held) = held.filter(|held| ptr::eq(held.base, new.base)) {
+            (low, high) = (low.min(other.range.0), high.max(other.range.1));
+            own.push((other, held));
         }
+    }
+    if own.is_empty() || !own.iter().all(|(_, held)| held.has_same_base(py)) {
         return None;
     }
-    with_ledger(py, |ledger| {
-        for listed in ledger.listed().filter(|listed| own.iter().any(|known| Arc::ptr_eq(known, listed))) {
-            *listed = Arc::clone(&all);
+    let (mut length, mut stride) = (isize::try_from(high - low).ok()?, 1);
+    let bytes = numpy::dtype::<u8>(py).into_any();
+    // SAFETY: the numbers live during the call.
+    let view = unsafe {
+        let low = ptr::without_provenance_mut(low);
+        view_of(py, new.view.as_ptr(), bytes, 1, &raw mut length, &raw mut stride, low)?
+    };
+    let all = Rc::new(Held::new(new.table, view, true)?);
+    own.iter().for_each(|(_, held)| held.leave(py));
+    let is_free = all.enter(py);
+    for (other, held) in own {
+        if is_free {
+            other.held.set(Some(Rc::clone(&all)));
+        } else {
+            // Several arguments may have one.
+            let _ = held.is_entered.get() || held.enter(py);
         }
-    });
-    Some(all)
+    }
+    is_free.then_some(all)
 }
 
-/// Without the GIL another thread could borrow the arrays while they are entered anew.
-#[cfg(Py_GIL_DISABLED)]
-fn enter_with_own(_: Python<'_>, _: &Listed) -> Option<Arc<Listed>> {
-    None
+/// Makes an array on memory of another one, which keeps the same last base. It is not to be read or written: its memory may be
+/// gone. `None` if there is no memory for it.
+///
+/// # Safety
+/// - `array` is an array, and there are `ndim` extents and strides.
+unsafe fn view_of<'py>(
+    py: Python<'py>,
+    array: *mut PyArrayObject,
+    dtype: Bound<'py, PyAny>,
+    ndim: c_int,
+    shape: *mut isize,
+    strides: *mut isize,
+    data: *mut c_void,
+) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: NumPy's own functions; the first takes over a reference to the dtype, the second one to the base, which lives.
+    unsafe {
+        let ty = get_type_object(py, NpyTypes::PyArray_Type);
+        let (dtype, flags) = (dtype.into_ptr().cast(), NPY_ARRAY_WRITEABLE);
+        let made = PY_ARRAY_API.PyArray_NewFromDescr(py, ty, dtype, ndim, shape, strides, data, flags, null_mut());
+        let view = Bound::from_owned_ptr_or_opt(py, made).filter(|_| {
+            let base = Bound::from_borrowed_ptr(py, last_base(py, array)).into_ptr();
+            PY_ARRAY_API.PyArray_SetBaseObject(py, made.cast(), base) == 0
+        });
+        if view.is_none() {
+            drop(PyErr::take(py));
+        }
+        view
+    }
+}
+
+/// The object at the end of an array's chain of bases.
+fn last_base(py: Python<'_>, array: *mut PyArrayObject) -> *mut ffi::PyObject {
+    // SAFETY: an array, whose base is NULL or an object that it keeps alive; the same holds for bases that are arrays.
+    unsafe {
+        let mut last = Bound::from_borrowed_ptr(py, array.cast());
+        while numpy_api::is_array(&last) {
+            let base = (*last.as_ptr().cast::<PyArrayObject>()).fields.base;
+            let Some(base) = Bound::from_borrowed_ptr_or_opt(py, base) else { break };
+            last = base;
+        }
+        last.as_ptr()
+    }
 }
 
 /// # Safety
 /// - The thread is attached, and `array` is an array.
 unsafe extern "C" fn acquire_to_read(_: *mut c_void, array: *mut PyArrayObject) -> c_int {
     // SAFETY: passed on from the caller.
-    unsafe { acquire_array(array, BorrowAccess::Read) }
+    unsafe { acquire_array(array, false) }
 }
 
 /// # Safety
 /// - As for [`acquire_to_read`].
 unsafe extern "C" fn acquire_to_write(_: *mut c_void, array: *mut PyArrayObject) -> c_int {
     // SAFETY: passed on from the caller.
-    unsafe {
-        if (*array).fields.flags & NPY_ARRAY_WRITEABLE == 0 {
-            return -2;
-        }
-        acquire_array(array, BorrowAccess::Write)
-    }
+    unsafe { if (*array).fields.flags & NPY_ARRAY_WRITEABLE == 0 { -2 } else { acquire_array(array, true) } }
 }
 
 /// Borrows an array from the ledger for rust-numpy.
 ///
 /// # Safety
 /// - As for [`acquire_to_read`].
-unsafe fn acquire_array(array: *mut PyArrayObject, access: BorrowAccess) -> c_int {
-    let Some(array) = NonNull::new(array) else { return -1 };
+unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
     // SAFETY: passed on from the caller.
-    let (py, start) = unsafe { (Python::assume_attached(), (*array.as_ptr()).fields.data.cast::<u8>()) };
-    let thread = threads::this_thread(py);
-    let acquire = || {
-        let geometry = Geometry::of(py, array);
-        with_ledger(py, |ledger| {
-            ledger.borrow_array(array.addr().get(), access, thread, |descriptor| geometry.describe(start, descriptor))
-        })
-    };
-    if acquire() {
-        return 0;
-    }
-    ledger::reclaim(py);
-    if acquire() { 0 } else { -1 }
+    let py = unsafe { Python::assume_attached() };
+    let is_borrowed = with_ledger(py, |ledger| {
+        let entry = ledger.unused();
+        // SAFETY: passed on from the caller; no other code accesses an unused entry.
+        let (is_described, memory) = unsafe {
+            let memory = &mut (*entry.as_ptr()).descriptor;
+            (describe_bytes(py, array, memory), &*memory)
+        };
+        if let Some((known, count)) = ledger.arrays.get_mut(&array.addr()) {
+            // SAFETY: a borrowed entry only changes in fields that are not read here.
+            let (known, may_share) = unsafe { (&known.as_ref().descriptor, !writes && !known.as_ref().writes) };
+            let is_same =
+                (known.ptr(), known.shape(), known.strides()) == (memory.ptr(), memory.shape(), memory.strides());
+            let is_borrowed = is_described && may_share && is_same;
+            *count += usize::from(is_borrowed);
+            // SAFETY: it was not entered.
+            unsafe { ledger.put_back(entry) };
+            return is_borrowed;
+        }
+        // SAFETY: as above; it stays as it is until `release_array`. Only rust-numpy makes views of this memory.
+        let is_borrowed = is_described
+            && unsafe {
+                (*entry.as_ptr()).writes = writes;
+                *(*entry.as_ptr()).state.get_mut() = VIEWED;
+                ledger.enter(entry).is_none()
+            };
+        if is_borrowed {
+            ledger.arrays.insert(array.addr(), (entry, 1));
+        } else {
+            // SAFETY: as above.
+            unsafe { ledger.put_back(entry) };
+        }
+        is_borrowed
+    });
+    if is_borrowed { 0 } else { -1 }
 }
 
 /// # Safety
 /// - As for [`acquire_to_read`].
 unsafe extern "C" fn release_array(_: *mut c_void, array: *mut PyArrayObject) {
-    let Some(array) = NonNull::new(array) else { return };
     // SAFETY: passed on from the caller.
-    let (py, start) = unsafe { (Python::assume_attached(), (*array.as_ptr()).fields.data.cast::<u8>()) };
-    let thread = threads::this_thread(py);
+    let py = unsafe { Python::assume_attached() };
     with_ledger(py, |ledger| {
-        let describe = |released: &mut Descriptor| Geometry::of(py, array).describe(start, released);
-        ledger.release_array(array.addr().get(), thread, describe);
+        let Some((entry, count)) = ledger.arrays.get_mut(&array.addr()) else { return };
+        let entry = *entry;
+        *count -= 1;
+        if *count == 0 {
+            ledger.arrays.remove(&array.addr());
+            // SAFETY: `acquire_array` has entered it.
+            unsafe {
+                ledger.leave(entry);
+                ledger.put_back(entry);
+            }
+        }
     });
+}
+
+/// Describes the bytes of an array's elements, whatever their type. Returns whether that is possible.
+///
+/// # Safety
+/// - As for [`acquire_to_read`].
+unsafe fn describe_bytes(py: Python<'_>, array: *mut PyArrayObject, memory: &mut Descriptor) -> bool {
+    // SAFETY: an array; its numbers are valid until code runs that changes them. `isize` and `i64` agree on 64-bit machines, the only
+    // targets.
+    unsafe {
+        let fields = &(*array).fields;
+        let numbers = |first: *mut isize| match usize::try_from(fields.nd) {
+            Ok(ndim @ 1..) => from_raw_parts(first.cast::<i64>(), ndim),
+            _ => &[],
+        };
+        let axes = || numbers(fields.dimensions).iter().zip(numbers(fields.strides));
+        // The bytes of an element are one dimension more, of which there may not be too many. Those of extent 1 say nothing.
+        let is_empty = axes().any(|(extent, _)| *extent == 0);
+        let kept = axes().filter(|(extent, _)| !is_empty && **extent != 1);
+        let (mut shape, mut strides): (Extents, Extents) = kept.map(|(extent, stride)| (*extent, *stride)).unzip();
+        let itemsize = i64::try_from(PyDataType_ELSIZE(py, fields.descr)).unwrap_or(i64::MAX);
+        shape.push(if is_empty { 0 } else { itemsize });
+        strides.push(1);
+        let start = fields.data.cast::<u8>();
+        memory.set_with_byte_strides(start, Device::CPU, DType::U8, false, &shape, &strides).is_ok()
+    }
 }
