@@ -95,7 +95,8 @@ check() {
     cd "$root/$1"
     "${pytest[@]}" "${files[@]}"
     [ "$packages" = newest ] && promised "$version" && [ -n "$sim" ] || return 0
-    bin/python -m dlfield demo 2>/dev/null
+    # Without the steps of the progress bar.
+    bin/python -m dlfield demo 2>&1 | tr '\r' '\n' | grep -v '^   diffusion: '
     (cd "$source" && "$UV" pip install --quiet --python "$root/$1" --group sim)
     DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_DEVICES=1 DLFIELD_FAKE_CUDA_POOLS=1 LD_LIBRARY_PATH=$sim/lib "${pytest[@]}" "$source/tests/py/cuda"
 }
