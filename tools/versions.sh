@@ -19,7 +19,7 @@ unset PYTHONPATH
 tell='import sys, sysconfig; print("%d.%d" % sys.version_info[:2] + "t" * bool(sysconfig.get_config_var("Py_GIL_DISABLED")))'
 
 # What a change of Python has broken before.
-part=(exchange/test_{matrix_in,matrix_out,types,unwrap,dlpack_in,dlpack_at_once,exchange_api_in,gt_interface_in,moved_memory,torch}.py
+part=(exchange/test_{matrix_in,matrix_out,types,unwrap,dlpack_in,producer_calls,exchange_api_in,gt_interface_in,moved_memory,torch}.py
     tensor/test_{recycling,labels,leaks,threads,lifetime,faults_threads}.py stencil/test_{annotations,signature,bind,bind_hooks,bind_specs}.py)
 
 # promised VERSION: whether pyproject.toml says that dlfield runs on that Python
