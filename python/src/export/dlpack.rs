@@ -59,7 +59,7 @@ device without a copy, other memory is copied there, unless copy=False.",
     method,
 );
 
-static PARAMETERS: Parameters<4> = Parameters::new("__dlpack__", ["max_version", "dl_device", "copy", "stream"], 0);
+static PARAMETERS: Parameters<4> = Parameters::new("__dlpack__", ["max_version", "dl_device", "copy", "stream"], 0, 0);
 
 /// `Tensor.__dlpack__`.
 unsafe extern "C" fn method(

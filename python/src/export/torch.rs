@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
-use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
+use dlfield::native::fastcall::{Argument, Definition, Parameters, given, required};
 use dlfield::native::{args, dlpack_c, errors, fastcall, import, package, sync, torch_shares};
 use dlfield::{DType, Device, DeviceError, Tensor};
 
@@ -56,7 +56,7 @@ True
     as_torch,
 );
 
-static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 1).with_hints(&[
+static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 1, 1).with_hints(&[
     ("device", "it shares memory where it is; pass field.to_device(...)"),
     ("dtype", "it shares elements as they are; pass field.astype(...)"),
 ]);
@@ -75,7 +75,7 @@ unsafe extern "C" fn as_torch(
 #[inline(always)]
 fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -> PyResult<Bound<'py, PyAny>> {
     let py = module.py();
-    let obj = PARAMETERS.required(arguments, 0)?;
+    let obj = required(arguments.first())?;
     let copy = given(&arguments[1]).map_or(Ok(None), args::copy)?;
     if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
         return match share(py, &tensor.get().0, copy)? {

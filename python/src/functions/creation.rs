@@ -1,17 +1,20 @@
 //! The eight allocation functions and `from_array`.
 
-#![allow(unsafe_code, reason = "the memory of an array is copied at once")]
+#![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
 
+use std::ffi::CStr;
+
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::PyString;
 use smallvec::SmallVec;
 
-use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::functions::call::Call;
-use crate::functions::keywords::{Keywords, Required, wrong_call};
+use crate::functions::keywords::{self, FOREIGN_KEYWORDS, Keywords, too_many};
 use crate::functions::specs::{converted, fresh, like, value_as_shape, with_metadata_of};
-use crate::functions::{data_argument, fill_value, given_memory};
+use crate::functions::{data_argument, docstring, fill_value, given_memory};
+use dlfield::native::fastcall::{self, Definition, Parameters};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Contents, Extents, IS_FREE_THREADED};
 use dlfield::native::{dtype, sync};
@@ -98,75 +101,70 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     Ok(())
 }
 
-/// Defines an allocation function; all of them have the same keywords.
+/// Defines an allocation function; all of them have the same keywords. The function with its name returns the definition.
 macro_rules! allocation {
     (
         $(#[doc = $summary:literal])*
         example $(#[doc = $example:literal])*
-        $text:literal
-        fn $name:ident($call:ident, $tensor:ident; $first:ident $(, $value:ident)?; dtype) $body:block
+        fn $name:ident($call:ident, $tensor:ident; $first:ident $(, $value:ident)?; dtype = $dtype:literal) $body:block
     ) => {
-        $(#[doc = $summary])*
-        ///
-        /// Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-        /// which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-        /// `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-        /// `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-        /// lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-        /// JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-        /// `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-        /// for: an object with the buffer protocol, or an array on `device`. The field keeps it.
-        ///
-        /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-        /// type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-        /// stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
-        /// strides by I, J and K, and `dims` has several other labels and none of these.
-        ///
-        $(#[doc = $example])*
-        #[pyfunction]
-        #[pyo3(
-            signature = (
-                $first=Required(None), $($value=Required(None),)? dtype=None, *surplus, backend=None, dims=None, layout=None,
-                alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None,
-                buffer=None, **others
-            ),
-            text_signature = $text
-        )]
-        #[expect(clippy::too_many_arguments, reason = "the signature in Python")]
-        fn $name<'py>(
-            py: Python<'py>,
-            $first: Required<'_, 'py>,
-            $($value: Required<'_, 'py>,)?
-            dtype: Option<&Bound<'py, PyAny>>,
-            surplus: &Bound<'py, PyTuple>,
-            backend: Option<&Bound<'py, PyAny>>,
-            dims: Option<&Bound<'py, PyAny>>,
-            layout: Option<&Bound<'py, PyAny>>,
-            alignment_size: Option<&Bound<'py, PyAny>>,
-            aligned_index: Option<&Bound<'py, PyAny>>,
-            padding: Option<&Bound<'py, PyAny>>,
-            halo: Option<&Bound<'py, PyAny>>,
-            origin: Option<&Bound<'py, PyAny>>,
-            device: Option<&Bound<'py, PyAny>>,
-            stream: Option<&Bound<'py, PyAny>>,
-            buffer: Option<&Bound<'py, PyAny>>,
-            others: Option<&Bound<'py, PyDict>>,
-        ) -> PyResult<Bound<'py, PyTensor>> {
-            let (Some($first), $(Some($value),)? true) =
-                ($first.0.as_deref(), $($value.0.as_deref(),)? surplus.is_empty() && others.is_none())
-            else {
-                let own = [
-                    (stringify!($first), $first.0.as_deref()),
-                    $((stringify!($value), $value.0.as_deref()),)?
-                    ("dtype", dtype),
-                ];
-                return Err(wrong_call(stringify!($name), &own, surplus, others));
-            };
-            let keywords = Keywords {
-                backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
-            };
-            let $call = &Call { py, function: stringify!($name), first: $first, dtype, keywords };
-            $call.create(|$tensor: &mut Tensor| $body)
+        fn $name() -> &'static Definition {
+            const OWN: &[&str] = &[stringify!($first), $(stringify!($value),)? "dtype"];
+            const ALL: usize = OWN.len() + keywords::COUNT;
+            const TEXT: &str = concat!(
+                stringify!($name), "(", stringify!($first), $(", ", stringify!($value),)? ", dtype=", $dtype, ", *",
+                keywords::text!(), ")\n--\n\n", $($summary, "\n",)*
+                "\n\
+Keywords, each overriding the preset `backend`: `dims` labels the dimensions (\"IJK\", or a sequence of labels,\n\
+which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;\n\
+`alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);\n\
+`padding` is \"none\" or \"row\"; `halo` has one width or pair of widths per dimension; `origin` defaults to the\n\
+lower halo; `device` is \"cpu\", \"cuda:N\", \"cuda_host\" (pinned), \"cuda_managed\", or a device object of PyTorch,\n\
+JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;\n\
+`buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked\n\
+for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n\
+\n\
+Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another\n\
+type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a\n\
+stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders\n\
+strides by I, J and K, and `dims` has several other labels and none of these.\n\
+\n",
+                $($example, "\n",)*
+            );
+            const DOC: &CStr = docstring::of(&const { docstring::unindented::<{ TEXT.len() }>(TEXT) });
+
+            static PARAMETERS: Parameters<ALL> =
+                Parameters::new(stringify!($name), keywords::joined::<ALL>(OWN), OWN.len(), OWN.len() - 1)
+                    .with_hints(FOREIGN_KEYWORDS)
+                    .with_hint_for_too_many(too_many);
+
+            unsafe extern "C" fn called(
+                module: *mut ffi::PyObject,
+                args: *const *mut ffi::PyObject,
+                nargs: ffi::Py_ssize_t,
+                keywords: *mut ffi::PyObject,
+            ) -> *mut ffi::PyObject {
+                // SAFETY: the interpreter's own arguments.
+                unsafe {
+                    fastcall::call(&PARAMETERS, module, args, nargs, keywords, |module, all| {
+                        let (own, keywords) = all.split_at(OWN.len());
+                        let mut places = own.iter();
+                        let first = fastcall::required(places.next())?;
+                        $(let $value = fastcall::required(places.next())?;)?
+                        let $call = &Call {
+                            py: module.py(),
+                            function: stringify!($name),
+                            first,
+                            dtype: own.last().and_then(fastcall::given),
+                            keywords: Keywords::of(keywords),
+                        };
+                        $call.create(|$tensor: &mut Tensor| $body).map(Bound::into_any)
+                    })
+                }
+            }
+
+            static DEFINITION: Definition = Definition::new(docstring::name(concat!(stringify!($name), "\0")), DOC, called);
+            &DEFINITION
         }
     };
 }
@@ -177,8 +175,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
     /// (8, 80, 800)
-    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn empty(call, tensor; shape; dtype) {
+    fn empty(call, tensor; shape; dtype = "'float64'") {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
         undefined(call, &spec, tensor)
@@ -191,8 +188,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.zeros((4, 3), halo=(1, 0)).origin
     /// (1, 0)
-    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn zeros(call, tensor; shape; dtype) {
+    fn zeros(call, tensor; shape; dtype = "'float64'") {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
         zeroed(call, &spec, tensor)
@@ -205,8 +201,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> float(dl.ones((2, 2), "float32")[1, 1])
     /// 1.0
-    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn ones(call, tensor; shape; dtype) {
+    fn ones(call, tensor; shape; dtype = "'float64'") {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
         filled(call, &spec, tensor, || fill_value::one(call.py, spec.dtype()))
@@ -221,8 +216,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> float(dl.full((2, 2), -0.0)[0, 0])
     /// -0.0
-    "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn full(call, tensor; shape, fill_value; dtype) {
+    fn full(call, tensor; shape, fill_value; dtype = "'float64'") {
         let mut spec = Spec::blank();
         fresh(call, &mut spec).map_err(|error| value_as_shape(call.first, fill_value, error))?;
         filled(call, &spec, tensor, || fill_value::element(fill_value, spec.dtype()))
@@ -239,8 +233,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
     /// (1, 0)
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn empty_like(call, tensor; data; dtype) {
+    fn empty_like(call, tensor; data; dtype = "None") {
         let spec = like(call)?;
         undefined(call, &spec, tensor)
     }
@@ -256,8 +249,7 @@ allocation! {
     /// >>> import dlfield as dl, numpy as np
     /// >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
     /// (1, 0)
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn zeros_like(call, tensor; data; dtype) {
+    fn zeros_like(call, tensor; data; dtype = "None") {
         let spec = like(call)?;
         zeroed(call, &spec, tensor)
     }
@@ -273,8 +265,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
     /// ('K', 'I')
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn ones_like(call, tensor; data; dtype) {
+    fn ones_like(call, tensor; data; dtype = "None") {
         let spec = like(call)?;
         filled(call, &spec, tensor, || fill_value::one(call.py, spec.dtype()))
     }
@@ -290,8 +281,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
     /// 7
-    "(data, fill_value, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn full_like(call, tensor; data, fill_value; dtype) {
+    fn full_like(call, tensor; data, fill_value; dtype = "None") {
         let spec = like(call)?;
         filled(call, &spec, tensor, || fill_value::element(fill_value, spec.dtype()))
     }
@@ -309,8 +299,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
     /// (8, 16)
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
-    fn from_array(call, tensor; data; dtype) {
+    fn from_array(call, tensor; data; dtype = "None") {
         let given = call.dtype.map(dtype::parse).transpose()?;
         if copied_at_once(call, given.as_ref(), tensor)? {
             return Ok(());
@@ -333,13 +322,7 @@ allocation! {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(empty, module)?)?;
-    module.add_function(wrap_pyfunction!(zeros, module)?)?;
-    module.add_function(wrap_pyfunction!(ones, module)?)?;
-    module.add_function(wrap_pyfunction!(full, module)?)?;
-    module.add_function(wrap_pyfunction!(empty_like, module)?)?;
-    module.add_function(wrap_pyfunction!(zeros_like, module)?)?;
-    module.add_function(wrap_pyfunction!(ones_like, module)?)?;
-    module.add_function(wrap_pyfunction!(full_like, module)?)?;
-    module.add_function(wrap_pyfunction!(from_array, module)?)
+    let functions =
+        [empty(), zeros(), ones(), full(), empty_like(), zeros_like(), ones_like(), full_like(), from_array()];
+    functions.into_iter().try_for_each(|function| function.add_to(module))
 }

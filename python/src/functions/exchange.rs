@@ -12,7 +12,7 @@ use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::Description;
 use dlfield::native::Extents;
-use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
+use dlfield::native::fastcall::{Argument, Definition, Parameters, given, required};
 use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
 use dlfield::native::{args, fastcall, stream, sync};
 use dlfield::{Descriptor, Device, DeviceError, ExchangeError, Metadata, Tensor};
@@ -85,7 +85,7 @@ Example
 );
 
 static FROM_DLPACK_PARAMETERS: Parameters<6> =
-    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1).with_hints(&[
+    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1, 1).with_hints(&[
         ("dtype", "it shares memory as it is; from_array(obj, dtype) copies"),
         ("layout", "it shares memory as it is; from_array(obj, layout=...) copies"),
         ("backend", "it shares memory as it is; from_array(obj, backend=...) copies"),
@@ -105,7 +105,7 @@ unsafe extern "C" fn from_dlpack(
             return fastcall::call_with_one(args, |obj| owned(obj, None));
         }
         fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, |_, arguments| {
-            owned(FROM_DLPACK_PARAMETERS.required(arguments, 0)?, Some(arguments))
+            owned(required(arguments.first())?, Some(arguments))
         })
     }
 }
@@ -263,7 +263,7 @@ Example
 );
 
 static DESCRIBE_PARAMETERS: Parameters<5> =
-    Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1);
+    Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1, 1);
 
 unsafe extern "C" fn describe(
     module: *mut ffi::PyObject,
@@ -277,7 +277,7 @@ unsafe extern "C" fn describe(
             return fastcall::call_with_one(args, |obj| described(obj, None));
         }
         fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, |_, arguments| {
-            described(DESCRIBE_PARAMETERS.required(arguments, 0)?, Some(arguments))
+            described(required(arguments.first())?, Some(arguments))
         })
     }
 }

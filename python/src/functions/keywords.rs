@@ -2,11 +2,12 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::fastcall::{Argument, given};
 use dlfield::native::interrupt;
 use dlfield::native::new_error;
 use dlfield::native::{Extents, Halo};
@@ -19,12 +20,31 @@ pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 macro_rules! keywords {
     ($($name:ident),* $(,)?) => {
         /// The names of the keywords.
-        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
+
+        /// The number of keywords.
+        pub(super) const COUNT: usize = [$(stringify!($name)),*].len();
+
+        /// The keywords as a text signature has them.
+        macro_rules! keywords_text {
+            () => {
+                concat!($(", ", stringify!($name), "=None"),*)
+            };
+        }
 
         /// The keywords as given.
         #[derive(Default)]
         pub(crate) struct Keywords<'a, 'py> {
             $(pub(crate) $name: Given<'a, 'py>,)*
+        }
+
+        impl<'a, 'py> Keywords<'a, 'py> {
+            /// Takes the arguments for the keywords, in their order.
+            #[inline(always)]
+            pub(super) fn of(arguments: &'a [Argument<'_, 'py>]) -> Keywords<'a, 'py> {
+                let mut arguments = arguments.iter();
+                Keywords { $($name: arguments.next().and_then(given),)* }
+            }
         }
     };
 }
@@ -32,6 +52,18 @@ macro_rules! keywords {
 // The one list: `tests/py/docs/test_keywords.py` compares text signatures, stubs, `dlfield.storage` and `dlfield.gt4py` with it.
 keywords! {
     backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
+}
+
+pub(super) use keywords_text as text;
+
+/// The names of all parameters: a function's own, then the keywords.
+pub(super) const fn joined<const ALL: usize>(own: &[&'static str]) -> [&'static str; ALL] {
+    let (mut names, mut place) = ([""; ALL], 0);
+    while place < ALL {
+        names[place] = if place < own.len() { own[place] } else { NAMES[place - own.len()] };
+        place += 1;
+    }
+    names
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
@@ -182,7 +214,7 @@ fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
 }
 
 /// Keywords of other libraries, and what to write here.
-const FOREIGN_KEYWORDS: [(&str, &str); 15] = [
+pub(super) const FOREIGN_KEYWORDS: &[(&str, &str)] = &[
     ("alignment", "write alignment_size, in bytes"),
     ("align", "write alignment_size, in bytes"),
     ("order", "write backend='C' or backend='F', or rank the strides with layout"),
@@ -200,72 +232,24 @@ const FOREIGN_KEYWORDS: [(&str, &str); 15] = [
     ("shape", "the shape is that of the data; use zeros(shape, ...) for another one"),
 ];
 
-/// A required argument; empty if it is missing. PyO3 would refuse that before it says that a keyword is unknown, which may be this
-/// argument with a typo.
-pub(super) struct Required<'a, 'py>(pub(super) Option<Borrowed<'a, 'py, PyAny>>);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Required<'a, 'py> {
-    type Error = std::convert::Infallible;
-
-    fn extract(argument: Borrowed<'a, 'py, PyAny>) -> Result<Required<'a, 'py>, Self::Error> {
-        Ok(Required(Some(argument)))
-    }
-}
-
-/// The error for a call of an allocation function with wrong arguments, in Python's order: unknown keywords, missing arguments, too
-/// many. `own` has the positional parameters, all but the last required, with the arguments for them.
-#[cold]
-pub(super) fn wrong_call(
-    function: &str,
-    own: &[(&str, Given<'_, '_>)],
-    surplus: &Bound<'_, PyTuple>,
-    others: Option<&Bound<'_, PyDict>>,
-) -> PyErr {
-    let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
-    let known: Vec<&str> = names.iter().chain(NAMES).copied().collect();
-    if let Err(error) = args::no_keywords(function, others, &FOREIGN_KEYWORDS, &known) {
-        return error;
-    }
-    let required = &own[..own.len() - 1];
-    let missing: Vec<String> =
-        required.iter().filter(|(_, given)| given.is_none()).map(|(name, _)| format!("'{name}'")).collect();
-    let (most, count) = (own.len(), own.len() + surplus.len());
-    new_error::<PyTypeError>(match missing.len() {
-        0 => {
-            let hint = beyond(function, own, surplus).unwrap_or_else(|| {
-                let text = surplus.iter().next().filter(|value| value.is_instance_of::<PyString>());
-                let example = text.map_or_else(|| "'C'".to_owned(), |text| args::shown(&text));
-                format!("; they are {}; give the others by name, as in backend={example}", names.join(", "))
-            });
-            format!("{function}() takes at most {most} positional arguments but {count} were given{hint}")
-        }
-        1 => format!("{function}() missing 1 required positional argument: {}", missing[0]),
-        count => format!("{function}() missing {count} required positional arguments: {}", missing.join(" and ")),
+/// The hint for too many positional arguments.
+pub(super) fn too_many(function: &str, names: &[&str], all: &[Borrowed<'_, '_, PyAny>]) -> String {
+    let are_sizes = names == ["shape", "dtype"];
+    are_sizes.then(|| sizes(function, all.iter().map(|size| &**size))).flatten().unwrap_or_else(|| {
+        let text = all[names.len()..].first().filter(|value| value.is_instance_of::<PyString>());
+        let example = text.map_or_else(|| "'C'".to_owned(), |text| args::shown(text));
+        format!("; they are {}; give the others by name, as in backend={example}", names.join(", "))
     })
-}
-
-/// The correct call if sizes were given as separate arguments.
-fn beyond(function: &str, own: &[(&str, Given<'_, '_>)], surplus: &Bound<'_, PyTuple>) -> Option<String> {
-    match own {
-        [("shape", Some(shape)), ("dtype", Some(dtype))] => {
-            sizes(function, [shape, dtype], &surplus.iter().collect::<Vec<_>>())
-        }
-        _ => None,
-    }
 }
 
 /// The correct call if sizes were given as separate arguments; `None` if they are not sizes.
 #[cold]
-pub(crate) fn sizes<'py>(
+pub(super) fn sizes<'a, 'py: 'a>(
     function: &str,
-    first: [&Bound<'py, PyAny>; 2],
-    others: &[Bound<'py, PyAny>],
+    all: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<String> {
-    let all: PyResult<Vec<i64>> = first
-        .into_iter()
-        .chain(others)
-        .map(|size| size.extract().inspect_err(|error| interrupt::put_off(size.py(), error)))
-        .collect();
+    let all: PyResult<Vec<i64>> =
+        all.into_iter().map(|size| size.extract().inspect_err(|error| interrupt::put_off(size.py(), error))).collect();
     let all: Vec<String> = all.ok()?.iter().map(i64::to_string).collect();
     // Which of its numbers `full` fills with is a guess.
     (function != "full").then(|| format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))

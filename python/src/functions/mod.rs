@@ -5,6 +5,7 @@ mod call;
 mod creation;
 mod cuda;
 mod data_argument;
+mod docstring;
 mod exchange;
 mod fill_value;
 mod given_memory;

@@ -28,7 +28,7 @@ pub(super) fn fresh(call: &Call<'_, '_>, spec: &mut Spec) -> PyResult<()> {
 #[cold]
 fn no_dtype<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>, error: PyErr) -> PyErr {
     let py = shape.py();
-    let Some(hint) = sizes(function, [shape, dtype], &[]).or_else(|| by_keyword(dtype)) else { return error };
+    let Some(hint) = sizes(function, [shape, dtype]).or_else(|| by_keyword(dtype)) else { return error };
     let hinted = new_error_of(&error.get_type(py), format!("{}{hint}", error.value(py)));
     hinted.set_cause(py, error.cause(py));
     hinted

@@ -100,25 +100,48 @@ fn text(name: &Bound<'_, PyAny>) -> String {
     name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// What a call gives beyond the parameters.
+struct Beyond<'a, 'py> {
+    positional: Vec<Borrowed<'a, 'py, PyAny>>,
+    /// The first unknown keyword.
+    keyword: Option<String>,
+}
+
+/// A hint for a call of this function, with parameters of these names, with all these positional arguments, which are too many.
+type TooManyHint = fn(&str, &[&str], &[Borrowed<'_, '_, PyAny>]) -> String;
+
 /// The parameters of a function: some can be given by position, all by name.
 pub struct Parameters<const N: usize> {
     function: &'static str,
     positional: usize,
+    required: usize,
     names: [&'static str; N],
     /// Keywords that others use, and what to write here.
     hints: &'static [(&'static str, &'static str)],
+    too_many: Option<TooManyHint>,
     interned: PyOnceLock<[Py<PyString>; N]>,
 }
 
 impl<const N: usize> Parameters<N> {
-    /// The first `positional` of `names` can be given by position.
-    pub const fn new(function: &'static str, names: [&'static str; N], positional: usize) -> Parameters<N> {
-        Parameters { function, positional, names, hints: &[], interned: PyOnceLock::new() }
+    /// The first `positional` of `names` can be given by position, and the first `required` have to be given.
+    pub const fn new(
+        function: &'static str,
+        names: [&'static str; N],
+        positional: usize,
+        required: usize,
+    ) -> Parameters<N> {
+        Parameters { function, positional, required, names, hints: &[], too_many: None, interned: PyOnceLock::new() }
     }
 
     /// Adds keywords that others use, and what to write here.
     pub const fn with_hints(mut self, hints: &'static [(&'static str, &'static str)]) -> Parameters<N> {
         self.hints = hints;
+        self
+    }
+
+    /// Adds a hint for too many positional arguments.
+    pub const fn with_hint_for_too_many(mut self, hint: TooManyHint) -> Parameters<N> {
+        self.too_many = Some(hint);
         self
     }
 
@@ -136,28 +159,33 @@ impl<const N: usize> Parameters<N> {
         sorted: &mut [Argument<'a, 'py>; N],
     ) -> PyResult<()> {
         let given = usize::try_from(nargs).unwrap_or(0);
-        if given > self.positional {
-            return Err(self.too_many(given));
-        }
-        for (place, slot) in sorted[..given].iter_mut().enumerate() {
-            // SAFETY: passed on from the caller.
-            *slot = Some(unsafe { Borrowed::from_ptr(py, *args.add(place)) });
+        // SAFETY: passed on from the caller.
+        let argument = |place: usize| unsafe { Borrowed::from_ptr(py, *args.add(place)) };
+        let mut beyond = Beyond { positional: Vec::new(), keyword: None };
+        for place in 0..given {
+            match sorted.get_mut(place).filter(|_| place < self.positional) {
+                Some(slot) => *slot = Some(argument(place)),
+                None => beyond.positional.push(argument(place)),
+            }
         }
         if !keywords.is_null() {
             // SAFETY: `keywords` is a tuple of strings, and as many values follow the positional arguments.
             let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
             for (position, name) in keywords.iter_borrowed().enumerate() {
-                let Some(place) = self.place(&name) else {
-                    return Err(unexpected_keyword(py, self.function, &text(&name), self.hints, &self.names));
-                };
-                // SAFETY: as above.
-                let value = unsafe { Borrowed::from_ptr(py, *args.add(given + position)) };
-                if sorted[place].replace(value).is_some() {
-                    return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
+                match self.place(&name) {
+                    Some(place) if sorted[place].replace(argument(given + position)).is_some() => {
+                        return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
+                    }
+                    None if beyond.keyword.is_none() => beyond.keyword = Some(text(&name)),
+                    _ => {}
                 }
             }
         }
-        Ok(())
+        let complete = sorted[..self.required].iter().all(Option::is_some);
+        if complete && given <= self.positional && beyond.keyword.is_none() {
+            return Ok(());
+        }
+        Err(self.wrong(py, sorted, &beyond))
     }
 
     /// The position of the parameter with this name.
@@ -171,31 +199,44 @@ impl<const N: usize> Parameters<N> {
         })
     }
 
+    /// The error for a call with wrong arguments, in Python's order: unknown keywords, which may be the missing ones with a typo,
+    /// missing arguments, too many.
     #[cold]
-    fn too_many(&self, given: usize) -> PyErr {
-        self.error(&if self.positional == 0 {
-            format!("takes keyword arguments only, {given} were given")
-        } else {
-            let by_name = self.names[self.positional..].join(", ");
-            format!("takes {} positional argument but {given} were given; give by name: {by_name}", self.positional)
+    fn wrong(&self, py: Python<'_>, sorted: &[Argument<'_, '_>; N], beyond: &Beyond<'_, '_>) -> PyErr {
+        if let Some(name) = &beyond.keyword {
+            return unexpected_keyword(py, self.function, name, self.hints, &self.names);
+        }
+        let missing: Vec<String> = (0..self.required)
+            .filter(|place| sorted[*place].is_none())
+            .map(|place| format!("'{}'", self.names[place]))
+            .collect();
+        let (own, by_name) = self.names.split_at(self.positional);
+        let (most, given) = (own.len(), own.len() + beyond.positional.len());
+        self.error(&match (missing.len(), self.too_many, most) {
+            (0, Some(hint), _) => {
+                let all: Vec<_> = sorted[..most].iter().flatten().chain(&beyond.positional).copied().collect();
+                let hint = hint(self.function, own, &all);
+                format!("takes at most {most} positional arguments but {given} were given{hint}")
+            }
+            (0, None, 0) => format!("takes keyword arguments only, {given} were given"),
+            (0, None, _) => {
+                let by_name = by_name.join(", ");
+                format!("takes {most} positional argument but {given} were given; give by name: {by_name}")
+            }
+            (1, ..) => format!("missing 1 required positional argument: {}", missing[0]),
+            (count, ..) => format!("missing {count} required positional arguments: {}", missing.join(" and ")),
         })
-    }
-
-    /// Returns a required argument.
-    pub fn required<'a, 'b, 'py>(
-        &self,
-        sorted: &'b [Argument<'a, 'py>; N],
-        place: usize,
-    ) -> PyResult<&'b Bound<'py, PyAny>> {
-        sorted[place]
-            .as_deref()
-            .ok_or_else(|| self.error(&format!("missing 1 required positional argument: '{}'", self.names[place])))
     }
 
     #[cold]
     fn error(&self, what: &str) -> PyErr {
         new_error::<PyTypeError>(format!("{}() {what}", self.function))
     }
+}
+
+/// The argument of a required parameter, which [`call`] has found to be given.
+pub fn required<'a, 'py>(argument: Option<&'a Argument<'_, 'py>>) -> PyResult<&'a Bound<'py, PyAny>> {
+    argument.and_then(Option::as_deref).ok_or_else(|| new_error::<PyTypeError>("a required argument is missing"))
 }
 
 /// Sorts the arguments of a call, and runs the body of the function or method with `slf` and the sorted arguments.

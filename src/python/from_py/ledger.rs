@@ -14,7 +14,7 @@
 //! 5. **A forgotten argument stays borrowed** for the rest of the process, as with `RefCell`: nothing tells that no view of it is
 //!    left. So do, in a child process after `os.fork`, the arguments of the threads that exist in the parent only.
 //! 6. **NumPy arrays are seen by all.** rust-numpy's types, and the ledgers of other extensions (each has its own copy of this crate),
-//!    borrow NumPy arrays from this ledger, or this extension enters its own in their list too: see [`rust_numpy`].
+//!    borrow NumPy arrays from this ledger, or this extension enters its own in their list too: see `rust_numpy`.
 
 #![allow(unsafe_code, reason = "entries are reached through their addresses")]
 
@@ -31,7 +31,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::descriptor::{Descriptor, Spans};
 use crate::error::Result;
-use crate::python::from_py::rust_numpy::{self, Held};
+use crate::python::from_py::other_list::{BORROWS, Held};
 use crate::python::import::BorrowSource;
 use crate::tensor::Owner;
 
@@ -252,7 +252,7 @@ fn conflict_of(new: &Entry, other: NonNull<Entry>) -> Option<&'static str> {
         return None;
     }
     Some(match (&other.object, other.writes) {
-        (None, _) => rust_numpy::BORROWS,
+        (None, _) => BORROWS,
         (_, true) => "writes",
         (_, false) => "reads",
     })

@@ -8,6 +8,7 @@ mod copied;
 mod kinds;
 mod ledger;
 mod open;
+mod other_list;
 mod owned;
 mod rust_numpy;
 mod views;
