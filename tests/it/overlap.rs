@@ -177,7 +177,7 @@ fn borrowed() -> impl Strategy<Value = Field> {
 /// The lowest address of the elements, and one past the highest.
 fn range(memory: &Descriptor) -> (usize, usize) {
     let bounds = byte_span(memory.shape(), memory.strides(), memory.dtype().itemsize());
-    let address = |offset: i128| memory.ptr().addr().wrapping_add_signed(offset as isize);
+    let address = |offset: i128| memory.ptr().addr().wrapping_add_signed(isize::try_from(offset).unwrap());
     bounds.map_or((0, 0), |(low, high)| (address(low), address(high)))
 }
 
