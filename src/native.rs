@@ -44,7 +44,7 @@ mod of_python {
     /// The table of C functions on `dlfield.Tensor`.
     pub mod tensor_api {
         pub use crate::python::tensor_api::{
-            CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION,
+            CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, WAITED,
             release, retain,
         };
     }

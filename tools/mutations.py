@@ -94,8 +94,8 @@ MUTATIONS = (
     Mutation(
         "an extension's arguments are not checked after code of later ones",
         "src/python/from_py/open.rs",
-        "    if !ran_no_code {\n",
-        "    if !ran_no_code && false {\n",
+        "    if !is_located {\n",
+        "    if !is_located && false {\n",
         of_extension=True,
     ),
     Mutation(

@@ -15,7 +15,8 @@ use crate::classes::tensor::PyTensor;
 use crate::export::dlpack_c_exchange::guarded;
 use dlfield::native::new_error;
 use dlfield::native::tensor_api::{
-    CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, release, retain,
+    CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, WAITED,
+    release, retain,
 };
 use dlfield::native::{args, sync};
 use dlfield::{Device, Tensor};
@@ -61,10 +62,11 @@ unsafe extern "C" fn describe(object: *mut c_void, out: *mut Field) -> c_int {
             }
             let waits = sync::may_have_device_work(tensor);
             let code = if waits { guarded(|py| Ok(sync::synchronize_host(py, tensor)?)) } else { 0 };
-            if code == 0 {
-                out.write(Field::of(descriptor));
+            if code != 0 {
+                return code;
             }
-            code
+            out.write(Field::of(descriptor));
+            if waits { WAITED } else { 0 }
         })
     }
 }

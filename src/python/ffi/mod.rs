@@ -3,7 +3,6 @@
 //! Only what their public headers declare, so that the code is the same on every Python, with the GIL or without.
 
 pub mod attach;
-pub mod deferred;
 pub mod dict_entries;
 pub mod dlpack_c;
 #[cfg(feature = "signature")]

@@ -34,10 +34,14 @@ pub(super) fn open<'py>(
     {
         return Ok(loan);
     }
-    let mut ran_no_code = false;
+    let mut is_located = false;
     let mut loan = Loan::open(object, |descriptor| {
+        if let Some(source) = import::locate(object, descriptor).or_else(|error| as_refusal(object.py(), error))? {
+            is_located = true;
+            check(descriptor).map_err(refusal)?;
+            return Ok((None, source));
+        }
         let borrowed = describe(object, writes, descriptor)?;
-        ran_no_code = borrowed.ran_no_code;
         check(descriptor).map_err(refusal)?;
         if viewed && needs_wait(descriptor) {
             borrowed.synchronize(object, descriptor)?;
@@ -45,7 +49,8 @@ pub(super) fn open<'py>(
         Ok((borrowed.owner, borrowed.source))
     })?;
     loan.borrow(writes, values).map_err(refusal)?;
-    if !ran_no_code {
+    if !is_located {
+        // Other code may have run, which may have moved the memory of earlier arguments.
         check_undisturbed(object.py()).map_err(refusal)?;
     }
     loan.check_values().map_err(refusal)?;

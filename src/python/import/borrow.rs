@@ -8,7 +8,7 @@ use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::stream_sync::synchronize_described;
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{numpy, table};
-use crate::python::tensor_api;
+use crate::python::tensor_api::{self, Described};
 use crate::tensor::Owner;
 
 /// The array that memory is borrowed from. Foreign code may move its memory or change its shape at any time.
@@ -31,17 +31,9 @@ pub struct Borrowed {
     tensor: Option<Py<PyAny>>,
     /// Whether the memory counts as read-only because its protocol has no read-only flag.
     pub readonly_unknown: bool,
-    /// Whether no foreign code ran, so that no other array can have changed.
-    pub ran_no_code: bool,
 }
 
 impl Borrowed {
-    /// Memory that the object itself keeps, and that has a read-only flag.
-    #[inline]
-    fn of_known(source: BorrowSource) -> Borrowed {
-        Borrowed { owner: None, source, tensor: None, readonly_unknown: false, ran_no_code: true }
-    }
-
     /// Waits for device work on the memory that was borrowed from the object, as the host is about to use it.
     #[cold]
     pub fn synchronize(&self, object: &Bound<'_, PyAny>, field: &Descriptor) -> PyResult<()> {
@@ -50,19 +42,24 @@ impl Borrowed {
     }
 }
 
-/// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing.
-///
-/// Most arguments of an extension are tensors of dlfield and arrays of NumPy. Those have no hooks and no streams, and are
-/// described at once.
+/// Describes the memory of an object, without metadata, if that needs no call of other code, nor a wait, in which other threads
+/// would run: of tensors of dlfield and arrays of NumPy, as most arguments of an extension are. `None` for other objects.
 #[inline]
+pub fn locate(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<BorrowSource>> {
+    if let Some(api) = tensor_api::of(obj) {
+        let is_located = api.describe(obj, descriptor)? == Some(Described::AtOnce);
+        return Ok(is_located.then_some(BorrowSource::None));
+    }
+    Ok(numpy::locate(obj, descriptor)?.then_some(BorrowSource::Argument))
+}
+
+/// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing. May call other code, which may
+/// move the memory of other arguments.
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
     if let Some(api) = tensor_api::of(obj)
-        && api.describe(obj, descriptor)?
+        && api.describe(obj, descriptor)?.is_some()
     {
-        return Ok(Borrowed::of_known(BorrowSource::None));
-    }
-    if numpy::describe_exact(obj, descriptor)? {
-        return Ok(Borrowed::of_known(BorrowSource::Argument));
+        return Ok(Borrowed { owner: None, source: BorrowSource::None, tensor: None, readonly_unknown: false });
     }
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
@@ -79,7 +76,7 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
         BorrowSource::Argument
     };
     let Imported { owner, readonly_unknown, .. } = imported;
-    Ok(Borrowed { owner, source, tensor, readonly_unknown, ran_no_code: false })
+    Ok(Borrowed { owner, source, tensor, readonly_unknown })
 }
 
 /// Whether an array that was imported by this protocol is one of NumPy or PyTorch, which [`reborrow`](super::reborrow) can describe.

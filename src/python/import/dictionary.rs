@@ -13,7 +13,6 @@ use crate::layout::{Extents, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{ArrayInterface, Data, Descr, Interface};
 use crate::python::convert::{args, dtype};
-use crate::python::ffi::deferred;
 use crate::python::ffi::dict_entries::entries_of;
 use crate::python::import::held_buffer::{Held, is_exporter};
 use crate::tensor::Owner;
@@ -249,12 +248,7 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
     // Python converts to `i64` in a third of the time of `u64`, and few addresses need the last bit.
     let address = match address.cast_exact::<PyInt>().map(|address| address.extract::<i64>()) {
         Ok(Ok(address)) => u64::try_from(address).map_err(|_| wrong())?,
-        Ok(Err(overflow)) => {
-            drop(overflow);
-            deferred::drop_deferred_references();
-            number(&address, wrong)?
-        }
-        Err(_) => number(&address, wrong)?,
+        _ => number(&address, wrong)?,
     };
     Ok(Data::At { address, readonly: readonly.is_truthy()? })
 }
@@ -290,7 +284,5 @@ pub(super) fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Op
     }
     let Some(value) = object.getattr_opt(pyo3::intern!(object.py(), "dtype"))? else { return Ok(None) };
     let (dtype, subarray) = dtype::parse(&value)?;
-    // Parsing may discard errors.
-    deferred::drop_deferred_references();
     Ok(if subarray.is_empty() { Some(dtype) } else { None })
 }

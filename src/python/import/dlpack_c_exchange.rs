@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::protocol::ExchangeError;
+use crate::python::ffi::dlpack_c;
 use crate::python::ffi::dlpack_c::EXPORT;
-use crate::python::ffi::{deferred, dlpack_c};
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
@@ -148,8 +148,6 @@ fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
         && TypeInfo::of(object)?.framework != Framework::Torch
         && type_info::method(object, Name::Dlpack)?.is_some()
     {
-        drop(error);
-        deferred::drop_deferred_references();
         return Ok(());
     }
     Err(failed(object, EXPORT, error))

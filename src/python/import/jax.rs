@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::protocol::ExchangeError;
-use crate::python::ffi::deferred;
 use crate::python::import::buffer;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::Request;
@@ -26,7 +25,6 @@ pub(super) fn import<'py>(
     if interrupt::answer(object.py(), buffer::hold(object, request, imported))?.is_some() {
         return Ok(true);
     }
-    deferred::drop_deferred_references();
     // For a deleted array the error of `__dlpack_device__` would only say that None has no length.
     if object.call_method0(intern!(object.py(), "is_deleted"))?.is_truthy()? {
         let got = "a JAX array that was deleted, or donated to a computation".to_owned();

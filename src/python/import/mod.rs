@@ -45,7 +45,7 @@ mod unwrap;
 mod value;
 mod wrapper;
 
-pub use borrow::{BorrowSource, Borrowed, borrow};
+pub use borrow::{BorrowSource, Borrowed, borrow, locate};
 pub use dlpack::inspect_capsule;
 pub use metadata::metadata_of;
 pub use numpy::is_as_described;

@@ -110,6 +110,15 @@ pub fn describe_exact(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) ->
     if is_exact(object) { describe(object, descriptor).map(|()| true) } else { Ok(false) }
 }
 
+/// As [`describe_exact`], for arrays of NumPy's own element types in native byte order, which need no call of other code.
+#[inline]
+pub(super) fn locate(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    match if is_exact(object) { native_dtype(object) } else { None } {
+        Some(dtype) => set(object, dtype, descriptor).map(|()| true),
+        None => Ok(false),
+    }
+}
+
 /// Whether an exact array has the address, element type, shape and strides that it was described with, and is still writable if it
 /// was. `false` for other objects. As describing it again, in a fraction of the time.
 #[inline]

@@ -4,7 +4,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use crate::python::ffi::deferred;
 use crate::python::ffi::numpy_api::{self, base, is_array, is_exact};
 use crate::python::own_classes;
 use crate::python::py_owner::{self, PyOwner};
@@ -59,14 +58,7 @@ fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         return None;
     }
     // A released memoryview raises.
-    match object.getattr(intern!(object.py(), "obj")) {
-        Ok(exporter) => Some(exporter),
-        Err(error) => {
-            drop(error);
-            deferred::drop_deferred_references();
-            None
-        }
-    }
+    object.getattr(intern!(object.py(), "obj")).ok()
 }
 
 /// Returns an owner of an array's memory: that of the `Tensor` whose memory the array shows, else one that pins the array.

@@ -10,7 +10,6 @@ use smallvec::SmallVec;
 use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::ffi::attach::release_deferred;
-use crate::python::ffi::deferred;
 use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::names::{Name, Names};
 use crate::python::import::request::{Ownership, Request, RequestAccess, is_never_array, not_an_array};
@@ -101,13 +100,8 @@ pub(super) fn import<'py>(
     release_deferred(object.py());
     if import_by_type(object, request, imported)? {
         finish(object, request, imported)?;
-    } else {
-        let found = import_inside(object, request, imported)?;
-        // Frees errors that importers discarded before a retry.
-        deferred::drop_deferred_references();
-        if !found {
-            return Ok(false);
-        }
+    } else if !import_inside(object, request, imported)? {
+        return Ok(false);
     }
     if let Some(given) = request.metadata
         && (!given.is_empty() || imported.may_lack_metadata(object)?)
@@ -297,9 +291,7 @@ fn set_metadata<'py>(
 ) -> PyResult<()> {
     let mut metadata = given.clone();
     if imported.may_lack_metadata(object)? {
-        let found = metadata::find(object, request.device, imported, metadata);
-        deferred::drop_deferred_references();
-        metadata = found?;
+        metadata = metadata::find(object, request.device, imported, metadata)?;
     }
     if request.ownership == Ownership::Borrow {
         // A tensor derives its origin from the halo when asked; a descriptor does not.

@@ -9,7 +9,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
 use pyo3::{ffi, intern};
 
-use crate::python::ffi::deferred;
 use crate::python::ffi::getattr::{Method, loaded};
 use crate::python::ffi::types::{InstanceDict, TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
@@ -147,10 +146,7 @@ fn assign_version(ty: &Bound<'_, PyType>) -> PyResult<()> {
     let looked_up = py.get_type::<PyType>().call_method1(intern!(py, "__getattribute__"), (ty, absent));
     match looked_up {
         Err(error) if !error.is_instance_of::<PyAttributeError>(py) => Err(error),
-        _ => {
-            deferred::drop_deferred_references();
-            Ok(())
-        }
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
-use super::{CAPSULE_NAME, ELSEWHERE, FieldMetadata, NewTensor, RawOwner, SharedTensor, TensorApi, VERSION};
+use super::{
+    CAPSULE_NAME, Described, ELSEWHERE, FieldMetadata, NewTensor, RawOwner, SharedTensor, TensorApi, VERSION, WAITED,
+};
 use crate::descriptor::Descriptor;
 use crate::layout::{Metadata, Promise};
 use crate::python::convert::errors;
@@ -69,19 +71,24 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<Api>> {
 }
 
 impl Api {
-    /// Describes a tensor for access by the host, without metadata. `false` for memory that is not the host's.
+    /// Describes a tensor for access by the host, without metadata. `None` for memory that is not the host's.
     #[inline(always)]
-    pub(crate) fn describe(self, tensor: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    pub(crate) fn describe(
+        self,
+        tensor: &Bound<'_, PyAny>,
+        descriptor: &mut Descriptor,
+    ) -> PyResult<Option<Described>> {
         let mut field = MaybeUninit::uninit();
         // SAFETY: the table is that of the object's class, and fills the struct on success. The object lives.
         unsafe {
-            match (self.0.describe)(tensor.as_ptr().cast(), field.as_mut_ptr()) {
-                0 => {}
-                ELSEWHERE => return Ok(false),
+            let described = match (self.0.describe)(tensor.as_ptr().cast(), field.as_mut_ptr()) {
+                0 => Described::AtOnce,
+                WAITED => Described::AfterWait,
+                ELSEWHERE => return Ok(None),
                 _ => return Err(errors::exception_set_by("dlfield.Tensor._c_api.describe", tensor)),
-            }
+            };
             field.assume_init_ref().read_into(descriptor)?;
-            Ok(true)
+            Ok(Some(described))
         }
     }
 

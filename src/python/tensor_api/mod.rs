@@ -43,7 +43,7 @@ pub struct TensorApi {
     /// [`VERSION`] of the module. In another version the rest of the struct has another layout.
     pub version: u32,
     /// Describes a tensor for access by the host. Waits for device work on memory that counts as the host's. Returns
-    /// [`ELSEWHERE`] for other memory, which is not described. Shape and strides live as long as the tensor.
+    /// [`WAITED`] if it has waited, and [`ELSEWHERE`] for other memory, which is not described. Shape and strides live as long as the tensor.
     pub describe: unsafe extern "C" fn(tensor: *mut c_void, out: *mut Field) -> c_int,
     /// Waits for device work on memory that the host can reach, though it is not the host's alone: pinned and managed memory.
     pub synchronize: unsafe extern "C" fn(tensor: *mut c_void) -> c_int,
@@ -65,6 +65,16 @@ pub struct TensorApi {
 
 /// Returned by [`TensorApi::describe`] for memory that is not the host's.
 pub const ELSEWHERE: c_int = 1;
+
+/// What [`TensorApi::describe`] returns after a wait, in which other threads may have run.
+pub const WAITED: c_int = 2;
+
+/// How a tensor was described.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Described {
+    AtOnce,
+    AfterWait,
+}
 
 /// The parts of a tensor to make.
 #[repr(C)]
