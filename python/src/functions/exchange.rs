@@ -287,7 +287,7 @@ unsafe extern "C" fn describe(
 fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>; 5]>) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let made = freelist::create(py, |description: &mut PyDescriptor| {
-        if arguments.is_none() && import::describe_exact_array(obj, description.descriptor_mut())? {
+        if arguments.is_none() && import::locate_array(obj, description.descriptor_mut())? {
             description.set(obj.clone(), "numpy");
             return Ok(());
         }

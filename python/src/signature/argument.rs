@@ -18,7 +18,7 @@ pub(crate) fn describe_argument<'py>(
 ) -> PyResult<Option<Hooks>> {
     // The field's name stands before the message.
     let without_name = |error| ErrorKind::of_argument(object.py(), "", error);
-    if import::describe_exact_array(object, description.descriptor_mut())? {
+    if import::locate_array(object, description.descriptor_mut())? {
         description.set(object.clone(), "numpy");
         return Ok(None);
     }

@@ -103,16 +103,11 @@ fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> 
     Ok(imported.owned(owner))
 }
 
-/// Describes an exact array for the length of a call. Such an array has no metadata and no hooks, and its memory is the host's:
-/// nothing else is left of an import. `false` for other objects.
+/// Describes an exact array of one of NumPy's own element types in native byte order, for the length of a call. That needs no call of
+/// other code, and nothing else is left of an import: such an array has no metadata and no hooks, and its memory is the host's.
+/// `false` for other objects.
 #[inline]
-pub fn describe_exact(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
-    if is_exact(object) { describe(object, descriptor).map(|()| true) } else { Ok(false) }
-}
-
-/// As [`describe_exact`], for arrays of NumPy's own element types in native byte order, which need no call of other code.
-#[inline]
-pub(super) fn locate(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+pub fn locate(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
     match if is_exact(object) { native_dtype(object) } else { None } {
         Some(dtype) => set(object, dtype, descriptor).map(|()| true),
         None => Ok(false),

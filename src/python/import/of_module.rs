@@ -11,7 +11,7 @@ pub use super::dlpack::{adopt, take};
 pub use super::host_device::is_pair;
 pub use super::memory::{Memory, memory_of, owner_of_pointer};
 pub use super::metadata::find_dims;
-pub use super::numpy::{describe_exact as describe_exact_array, is_as_described, refuse_mask};
+pub use super::numpy::{is_as_described, locate as locate_array, refuse_mask};
 use super::numpy::{masked, masked_points};
 pub use super::owners::object_to_keep;
 pub use super::torch::refuse_grad as refuse_grad_of_torch;
