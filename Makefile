@@ -70,8 +70,8 @@ lint: $(VENV)/.lint $(VENV)/.docs $(VENV)/.build ## check the style, the types, 
 docs: $(VENV)/.docs ## build the site of docs/ into target/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict
 
-bench: $(VENV)/.bench $(VENV)/.example-release ## measure dlfield beside its peers, and write the tables of README.md and docs/
-	$(RUN) benches/py --write
+bench: $(VENV)/.bench $(VENV)/.example-release ## measure dlfield beside its peers, and write README.md and docs/; ALL=1: docs/measured.md, too
+	$(RUN) benches/py --write $(if $(ALL),--all)
 
 counts: $(if $(VALGRIND),$(COUNTS)/.modules) #: count instructions, and compare with benches/instructions.md; RENEW=1 writes that; part of check
 	@$(if $(VALGRIND),$(RUN) benches/py/counts.py "$(COUNTS)/modules" $(if $(RENEW),--renew),echo "NOT COUNTED: make counts needs valgrind")

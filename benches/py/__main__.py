@@ -32,6 +32,8 @@ SECTIONS = (
     "growth",
     "cuda",
 )
+# Only docs/measured.md shows them.
+ON_REQUEST = ("extension", "halo")
 
 # The rows of the README: what is measured, and the peer.
 README = (
@@ -59,37 +61,39 @@ DOCUMENT = """\
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benches/py", description=__doc__)
-    parser.add_argument("section", nargs="?", choices=SECTIONS, help="measure this one only")
-    parser.add_argument("--write", action="store_true", help="write into docs/, and with all sections into README.md")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("section", nargs="?", choices=SECTIONS, help="measure this one only")
+    extent.add_argument("--all", action="store_true", help=f"measure {' and '.join(ON_REQUEST)}, too")
+    parser.add_argument("--write", action="store_true", help="write the pages whose rows are all measured")
     arguments = parser.parse_args()
     if arguments.section == "cuda":
         _on_a_gpu(arguments.write)
         return
+    unwanted = () if arguments.all else ON_REQUEST
+    sections = [arguments.section] if arguments.section else [name for name in SECTIONS if name not in unwanted]
     lines: list[Line] = []
-    if arguments.section in (None, "allocation"):
+    if "allocation" in sections:
         lines += allocation.lines()
-    if arguments.section in (None, "exchange"):
+    if "exchange" in sections:
         found, document = exchange.measure()
         lines += found
         _show(document, ROOT / "docs/exchange.md" if arguments.write else None)
-    if arguments.section in (None, "copies"):
+    if "copies" in sections:
         found, document = copies.measure(ROOT / "docs/copies.svg" if arguments.write else None)
         lines += found
         _show(document, ROOT / "docs/copies.md" if arguments.write else None)
-    if arguments.section in (None, "binding"):
+    if "binding" in sections:
         lines += binding.lines()
-    if arguments.section in (None, "arithmetic"):
+    if "arithmetic" in sections:
         lines += arithmetic.lines()
-    if arguments.section in (None, "extension"):
+    if "extension" in sections:
         lines += extension.lines()
-    if arguments.section in (None, "stencil"):
+    if "stencil" in sections:
         lines += stencil.lines()
-    if arguments.section in (None, "halo"):
+    if "halo" in sections:
         lines += halo.lines()
-    if arguments.section in (None, "growth"):
+    if "growth" in sections:
         _show(growth.document(heading(versions())), ROOT / "docs/growth.md" if arguments.write else None)
-    # All lines come from one run, so only a run of all sections replaces them.
-    complete = arguments.write and arguments.section is None
     losing = [line for line in lines if line.loses]
     document = DOCUMENT.format(
         heading=heading(versions()),
@@ -98,7 +102,9 @@ def main() -> None:
         losses=table(losing),
         everything=table(lines),
     )
-    _show(document, ROOT / "docs/measured.md" if complete else None)
+    # The lines of a page come from one run, so only a run of all its sections replaces them.
+    complete = arguments.write and not arguments.section
+    _show(document, ROOT / "docs/measured.md" if complete and arguments.all else None)
     if complete:
         by_name = {(line.what, line.peer): line for line in lines}
         write(ROOT / "README.md", f"{heading(versions())}\n{table((by_name[row] for row in README), goals=False)}")

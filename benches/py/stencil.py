@@ -34,7 +34,7 @@ def lines() -> list[Line]:
         for domain in DOMAINS:
             modules = {"gt4py.storage": storage, "dlfield.gt4py": dlfield.gt4py, "dlfield": dl}
             cases = {name: _case(stencil, module, backend, domain) for name, module in modules.items()}
-            times = best_times(cases, rounds=40, turn=0.05)
+            times = best_times(cases, rounds=40, turn=0.01)
             results = [np.asarray(out) for _, out in cases.values()]
             for other in results[1:]:
                 np.testing.assert_array_equal(other, results[0])
@@ -71,7 +71,7 @@ def _wrapped(stencil: Any, backend: str, domain: tuple[int, int, int]) -> list[L
         for what, (given, out) in arguments.items()
         for which, call in calls.items()
     }
-    times = best_times(cases, rounds=40, turn=0.05)
+    times = best_times(cases, rounds=40, turn=0.01)
     results = [np.asarray(out) for _, out in arguments.values()]
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])

@@ -194,9 +194,10 @@ def test_the_readme_is_short() -> None:
     assert len(table(README, "measured")) == 10
 
 
-def test_the_measured_rows_of_the_readme_are_those_of_their_page() -> None:
-    rows = {tuple(row[:-1]) for row in table(DOCS / "measured.md", "measured", last=True)}
-    assert [row for row in table(README, "measured") if tuple(row) not in rows] == []
+def test_the_page_of_all_comparisons_has_those_of_the_readme() -> None:
+    # Not the same times: `make bench` writes the README without that page.
+    compared = {(row[0], row[2]) for row in table(DOCS / "measured.md", "measured", last=True)}
+    assert [row for row in table(README, "measured") if (row[0], row[2]) not in compared] == []
 
 
 def test_the_reference_has_all_names() -> None:
