@@ -73,7 +73,7 @@ unsafe extern "C" fn bind(
 ) -> *mut ffi::PyObject {
     // SAFETY: the interpreter calls methods attached.
     let py = unsafe { Python::assume_attached() };
-    fastcall::run(py, || {
+    fastcall::run_short(py, || {
         // SAFETY: the method is on this class, and the interpreter calls it with an instance.
         let signature = unsafe { Bound::from_borrowed_ptr(py, signature).cast_into_unchecked::<PySignature>() };
         if positional > 0 {

@@ -279,23 +279,29 @@ pub unsafe fn call_with_one(
         let py = Python::assume_attached();
         (py, Borrowed::from_ptr(py, *args))
     };
-    run(py, || body(&argument))
+    run_short(py, || body(&argument))
 }
 
-/// Runs the body of such a function. An error becomes the Python exception, and so does a panic, which must not unwind into
-/// C.
+/// Runs the body of such a function, attached in PyO3's view too, so that PyO3 drops the references of discarded errors at once.
 #[inline]
 pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
-    let mut call = Some(|| {
-        let error = match catch_unwind(AssertUnwindSafe(body)) {
-            Ok(Ok(value)) => return value.into_ptr(),
-            Ok(Err(error)) => error,
-            Err(panic) => panics::to_error(&*panic),
-        };
-        error.restore(py);
-        null_mut()
-    });
-    // In PyO3's view too, so that it drops its references at once; as that attaches again, it fails while the interpreter ends.
+    let mut call = Some(|| run_short(py, body));
+    // That fails while the interpreter ends, as it attaches again.
     let made = Python::try_attach(|_| call.take().map(|call| call()));
     made.flatten().or_else(|| call.map(|call| call())).unwrap_or(null_mut())
+}
+
+/// As [`run`], for a body that discards no errors outside of [imports](crate::python::import), which attach where they do: attaching
+/// takes as long as a fifth of the shortest of these functions.
+///
+/// An error becomes the Python exception, and so does a panic, which must not unwind into C.
+#[inline]
+pub fn run_short<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value.into_ptr(),
+        Ok(Err(error)) => error,
+        Err(panic) => panics::to_error(&*panic),
+    };
+    error.restore(py);
+    null_mut()
 }

@@ -98,11 +98,30 @@ pub(super) fn import<'py>(
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
     release_deferred(object.py());
-    if import_by_type(object, request, imported)? {
+    if import_by_class(object, request, imported)? {
         finish(object, request, imported)?;
-    } else if !import_inside(object, request, imported)? {
-        return Ok(false);
+        complete(object, request, imported)?;
+        return Ok(true);
     }
+    // Errors are discarded below, whose references PyO3 drops at once only if it knows that this thread is attached.
+    Python::attach(|_| {
+        if import_by_info(object, request, imported)? {
+            finish(object, request, imported)?;
+        } else if !import_inside(object, request, imported)? {
+            return Ok(false);
+        }
+        complete(object, request, imported)?;
+        Ok(true)
+    })
+}
+
+/// Sets the metadata of an imported object, and checks that its memory has not moved since it was located.
+#[inline(always)]
+fn complete<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'_, 'py>,
+) -> PyResult<()> {
     if let Some(given) = request.metadata
         && (!given.is_empty() || imported.may_lack_metadata(object)?)
     {
@@ -113,12 +132,12 @@ pub(super) fn import<'py>(
         // Hooks, labels and streams were asked for since the memory was located. A tensor keeps its memory for life.
         imported.check_unmoved(object)?;
     }
-    Ok(true)
+    Ok(())
 }
 
-/// Imports an object by the protocols that its type alone decides.
+/// Imports an object of one of [`BY_CLASS`].
 #[inline(always)]
-fn import_by_type<'py>(
+fn import_by_class<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
@@ -128,11 +147,10 @@ fn import_by_type<'py>(
             return Ok(true);
         }
     }
-    import_by_info(object, request, imported)
+    Ok(false)
 }
 
-/// As [`import_by_type`], for a type that is not in [`BY_CLASS`].
-#[inline(never)]
+/// Imports an object by the protocols that its type alone decides.
 fn import_by_info<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -177,7 +195,7 @@ fn import_by_attribute<'py>(
     Ok(false)
 }
 
-/// As [`import`], for an object that [`import_by_type`] does not import: that object, or the array inside it.
+/// As [`import`], for an object whose type does not decide: that object, or the array inside it.
 fn import_inside<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -190,7 +208,9 @@ fn import_inside<'py>(
             let array = peeled.array.clone();
             wrappers.push(PeeledWrapper { object: current, request: current_request, peeled });
             (current, current_request) = (array, inner_request);
-            if import_by_type(&current, &current_request, imported)? {
+            if import_by_class(&current, &current_request, imported)?
+                || import_by_info(&current, &current_request, imported)?
+            {
                 finish(&current, &current_request, imported)?;
                 break;
             }
