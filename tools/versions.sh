@@ -23,7 +23,7 @@ part=(exchange/test_{matrix_in,matrix_out,types,unwrap,dlpack_in,producer_calls,
     tensor/test_{recycling,labels,leaks,threads,lifetime,faults_threads}.py stencil/test_{annotations,signature,bind,bind_hooks,bind_specs}.py)
 
 # promised VERSION: whether pyproject.toml says that dlfield runs on that Python
-promised() { grep -q "Python :: $1\"" pyproject.toml; }
+promised() { grep -q "Python :: $1\"" "$source/pyproject.toml"; }
 
 # interpreter VERSION: prints the path of that Python
 interpreter() {

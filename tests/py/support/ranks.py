@@ -33,7 +33,7 @@ def mpiexec() -> str:
     return found
 
 
-def start(ranks: int, *arguments: str | Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def start(ranks: int, *arguments: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """Run `python *arguments` on so many processes; a hang is an error after the timeout, in seconds."""
     pytest.importorskip("mpi4py")
     searched = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
@@ -42,7 +42,7 @@ def start(ranks: int, *arguments: str | Path, timeout: float = 120) -> subproces
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
 
 
-def run(ranks: int, *arguments: str | Path, timeout: float = 120) -> str:
+def run(ranks: int, *arguments: str | Path, timeout: float = 300) -> str:
     """As `start`, for programs that have to succeed; returns their output."""
     done = start(ranks, *arguments, timeout=timeout)
     assert done.returncode == 0, f"exit status {done.returncode}:\n{done.stdout}{done.stderr}"
