@@ -98,7 +98,6 @@ STATEMENTS = {
         rust_empty(*three_dlfield)
         rust_count_to(8)
         rust_make_field(shape)
-        cube[...] = cube_2
         cube_F[...] = cube
         cube[...] = cube_F
         cube_float32[...] = cube
@@ -158,7 +157,6 @@ def _arrays(common: dict[str, Any]) -> dict[str, Any]:
         "plane": dl.ones((8, 8), dims="IJ"),
         "column": dl.ones((8,), dims="K"),
         "cube": dl.ones(cube),
-        "cube_2": dl.ones(cube),
         "cube_F": dl.ones(cube, backend="F"),
         "cube_float32": dl.ones(cube, "float32"),
         "cube_padded": dl.ones(cube, alignment_size=512),
