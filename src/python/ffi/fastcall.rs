@@ -291,7 +291,7 @@ pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAn
     made.flatten().or_else(|| call.map(|call| call())).unwrap_or(null_mut())
 }
 
-/// As [`run`], for a body that discards no errors outside of [imports](crate::python::import), which attach where they do: attaching
+/// As [`run`], for a body that discards no errors outside of imports, which attach where they do: attaching
 /// takes as long as a fifth of the shortest of these functions.
 ///
 /// An error becomes the Python exception, and so does a panic, which must not unwind into C.
