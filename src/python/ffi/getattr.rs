@@ -97,7 +97,7 @@ pub fn getattr_opt<'py>(
     }
 }
 
-/// As above.
+/// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
 #[cfg(Py_3_13)]
 pub fn getattr_opt<'py>(
     object: &Bound<'py, PyAny>,
