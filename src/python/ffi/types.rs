@@ -167,7 +167,7 @@ fn dictionary<'py>(ty: &Bound<'py, PyType>) -> Option<Bound<'py, PyDict>> {
     found?.cast_into().ok()
 }
 
-/// As above. Before `PyType_GetDict` the field was the documented way.
+/// Returns the dictionary of a type, without those of its bases. Before `PyType_GetDict` the field was the documented way.
 #[cfg(not(Py_3_12))]
 fn dictionary<'py>(ty: &Bound<'py, PyType>) -> Option<Bound<'py, PyDict>> {
     // SAFETY: a live type, whose dictionary is NULL or a live object.

@@ -380,3 +380,14 @@ def test_what_cupy_cannot_do(ufunc: Any, method: str, keywords: dict[str, Any]) 
     with pytest.raises(TypeError, match=r"CuPy.*; copy the fields? with to_device\('cpu'\)"):
         # Not `ufunc.reduce`: NumPy 2.4 leaks a reference to the array if `__array_ufunc__` raises.
         a.__array_ufunc__(ufunc, method, a, **keywords)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.multiply])
+def test_a_reduction_of_a_host_array_into_a_device_field_says_what_to_write(ufunc: Any) -> None:
+    array, out = np.arange(1.0, 13).reshape(3, 4), dl.zeros(4, device="cuda:0")
+    with pytest.raises(dl.DeviceError, match=r"^out: .*field\[\.\.\.\] = numpy\.\w+\.reduce\(array, axis=\.\.\.\)$"):
+        # Not `ufunc.reduce`, as above.
+        out.__array_ufunc__(ufunc, "reduce", array, axis=0, out=(out,))
+    assert not on_host(out).any()
+    out[...] = ufunc.reduce(array, axis=0)
+    assert np.array_equal(on_host(out), ufunc.reduce(array, axis=0))
