@@ -148,17 +148,21 @@ pub use copy::{ThreadError, can_cast, num_threads, set_num_threads};
 #[cfg(feature = "cuda-any")]
 pub use cudarc;
 pub use descriptor::Descriptor;
-pub use device::{Device, DeviceError};
-pub use dims::{Dim, Dims, DimsError};
+pub use device::Device;
+pub use dims::{Dim, Dims};
 pub use dlpark;
-pub use dtype::{DType, DTypeError};
-pub use error::{Error, Result, SignatureError};
+pub use dtype::DType;
+pub use error::{
+    DTypeError, DTypeErrorKind, DeviceError, DeviceErrorKind, DimsError, DimsErrorKind, Error, ErrorOf, ExchangeError,
+    ExchangeErrorKind, IndexError, IndexErrorKind, LayoutError, LayoutErrorKind, MemoryError, MemoryErrorKind, Result,
+    SignatureError, SignatureErrorKind,
+};
 #[cfg(feature = "half")]
 pub use half;
 #[cfg(feature = "fields")]
 pub use layout::{AllocationLayout, Spec};
-pub use layout::{Ghosts, Layout, LayoutError, MAX_NDIM, Metadata, Padding};
-pub use memory::{OutOfMemory, cuda};
+pub use layout::{Layout, MAX_NDIM, Metadata, Padding};
+pub use memory::cuda;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 #[cfg(feature = "ndarray")]
@@ -166,8 +170,7 @@ pub use num_complex;
 #[cfg(feature = "signature")]
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 #[cfg(feature = "fields")]
-pub use preset::{Alignment, LayoutRule, Preset, PresetError};
-pub use protocol::ExchangeError;
+pub use preset::{Alignment, LayoutRule, Preset};
 #[cfg(feature = "python")]
 pub use pyo3;
 #[cfg(feature = "signature")]
@@ -176,7 +179,7 @@ pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
 pub use tensor::CudaView;
 #[cfg(feature = "ndarray")]
 pub use tensor::ReadGuard;
-pub use tensor::{Element, Index, IndexError, Owner, Tensor};
+pub use tensor::{Element, Index, Owner, Tensor};
 
 /// Runs the examples of the page.
 #[cfg(all(doctest, feature = "python"))]

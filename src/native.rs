@@ -93,6 +93,24 @@ mod of_python {
         pub use crate::python::convert::of_module::{about, register, warn};
     }
 
+    /// Errors that the module makes as the core does.
+    pub mod refused {
+        pub use crate::descriptor::{read_only, too_many_dims as too_many_extents};
+        pub use crate::device::{not_host_readable, unknown_code, unsupported};
+        pub use crate::dims::wrong_count as dims_count;
+        pub use crate::error::Tuple;
+        pub use crate::layout::{too_many_dims, wrong_count as layout_count};
+        pub use crate::preset::{wrong_alignment, wrong_ranks};
+        pub use crate::protocol::array_interface::outside_buffer;
+        pub use crate::protocol::dlpack::{checked_ndim, null_pointer, null_shape};
+        pub use crate::python::import::bytes::not_contiguous;
+        pub use crate::python::import::request::not_owned;
+        pub use crate::signature::{missing, twice, unknown};
+        pub use crate::tensor::device::needs_copy;
+        pub use crate::tensor::index::too_many as too_many_indices;
+        pub use crate::tensor::managed::inexpressible;
+    }
+
     /// Conversions of streams.
     pub mod stream {
         pub use crate::python::convert::of_module::{in_stream, stream_of as of};

@@ -15,15 +15,9 @@ ROOT = Path(__file__).parent.parent
 # earlier lines; a longer name counts before a shorter one. Entries of one line do not import each other.
 LAYERS = {
     "src": [
-        "device",
-        "dtype",
-        "dims",
-        "preset",
-        "layout::extents",
-        # What each module finds wrong, and the error that holds any of these.
-        "layout::error memory::error protocol::error tensor::index",
         "error",
-        "interrupt",
+        "device dtype dims interrupt",
+        "preset",
         "layout",
         "descriptor traverse",
         "protocol",

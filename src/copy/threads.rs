@@ -11,10 +11,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::convert::Conversion;
-use super::host;
 use super::plan::Plan;
 use super::recent::{self, Recent};
-use super::team;
+use super::{host, team};
 use crate::memory::first_process::FirstProcess;
 
 /// From this many bytes on either side, copies are divided if the other threads are awake, or if it pays to wake them.

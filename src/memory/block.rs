@@ -4,10 +4,11 @@
 use super::cuda::ipc::Exported;
 use super::cuda::{CudaMemory, StreamUses};
 use super::host::HostMemory;
-use super::{LARGEST_SMALL, OutOfMemory, counters};
-use crate::device::{Device, DeviceError};
+use super::{LARGEST_SMALL, counters};
+use crate::device::Device;
+use crate::device::unsupported;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{MemoryError, Result};
 
 /// Contents of fresh memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +46,7 @@ impl Block {
     /// the order of `stream`; host memory ignores it.
     ///
     /// # Errors
-    /// [`DeviceError::NotSupported`] for a device that is neither the host nor CUDA's, [`DeviceError::NoCuda`],
-    /// [`OutOfMemory`].
+    /// [`DeviceError`](crate::DeviceError) for a device that is neither the host nor CUDA's, or cannot be used; [`MemoryError`].
     ///
     /// # Example
     /// ```
@@ -60,11 +60,11 @@ impl Block {
         let alignment = alignment.max(1);
         let memory = if device == Device::CPU {
             let memory = HostMemory::allocate(bytes, alignment, contents);
-            Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
+            Memory::Host(memory.ok_or_else(|| out_of_memory(bytes, alignment, device))?)
         } else if device.is_of_cuda() {
             Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents)?)
         } else {
-            return Err(DeviceError::NotSupported { device }.into());
+            return Err(unsupported(device).into());
         };
         let block = Block { memory, bytes, alignment };
         block.counter().add(bytes);
@@ -79,7 +79,7 @@ impl Block {
     #[cfg(all(feature = "python", feature = "signature"))]
     pub(crate) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<Block> {
         if !device.is_cuda() {
-            return Err(DeviceError::NotSupported { device }.into());
+            return Err(unsupported(device).into());
         }
         let memory = Memory::Cuda(CudaMemory::allocate_exported(device, bytes, file)?);
         let block = Block { memory, bytes, alignment: 1 };
@@ -186,4 +186,12 @@ impl Drop for Block {
     fn drop(&mut self) {
         self.counter().remove(self.bytes);
     }
+}
+
+/// Returns the error for memory that cannot be allocated.
+#[cold]
+pub(crate) fn out_of_memory(bytes: usize, alignment: usize, device: Device) -> MemoryError {
+    let sentence =
+        format_args!("{bytes} bytes, aligned to {alignment} bytes, cannot be allocated on {device}: out of memory");
+    MemoryError::from_sentence("shape", &sentence)
 }

@@ -3,13 +3,12 @@
 #[cfg(feature = "fields")]
 mod allocator_block;
 #[cfg(feature = "fields")]
-mod block;
+pub(crate) mod block;
 #[cfg(feature = "fields")]
 mod block_cache;
 #[cfg(feature = "fields")]
 pub(crate) mod counters;
 pub mod cuda;
-mod error;
 pub(crate) mod first_process;
 pub(crate) mod fork_lock;
 #[cfg(feature = "fields")]
@@ -17,7 +16,6 @@ mod host;
 
 #[cfg(feature = "fields")]
 pub use self::block::{Block, Contents};
-pub use self::error::OutOfMemory;
 use crate::device::Device;
 
 /// What reads or writes memory.

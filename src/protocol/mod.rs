@@ -9,10 +9,7 @@ pub mod array_struct;
 #[cfg(any(feature = "python", feature = "signature"))]
 pub mod buffer;
 pub mod dlpack;
-mod error;
 #[cfg(any(feature = "python", feature = "signature"))]
 pub mod pep3118;
 #[cfg(any(feature = "python", feature = "signature"))]
 pub mod typestr;
-
-pub use error::ExchangeError;

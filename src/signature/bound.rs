@@ -9,11 +9,11 @@ use smallvec::SmallVec;
 use super::overlap::{check_overlap, shared_copies};
 use super::size::check_sizes;
 use super::writeback::{Fit, Writeback};
-use super::{FieldSpec, Places, Signature, SignatureError};
+use super::{FieldSpec, Places, Signature, missing, twice, unknown};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dim;
-use crate::error::Result;
+use crate::error::{Result, SignatureError};
 use crate::layout::Extents;
 use crate::tensor::Tensor;
 
@@ -73,7 +73,7 @@ impl<'a> BoundCall<'a> {
         let originals = if may_share { bound.fields.clone() } else { Vec::new() };
         for (place, ((name, spec), (_, field))) in signature.fields().iter().zip(&mut bound.fields).enumerate() {
             let Some(found) = field else { continue };
-            let named = |error: crate::Error| SignatureError::of(name, error);
+            let named = |error: crate::Error| error.in_field(name);
             match (spec.fit(found, signature.device(), copy.is_some()).map_err(named)?, copy) {
                 (Fit::Direct, _) => {}
                 (Fit::Copied(_), Some(copy)) => {
@@ -106,7 +106,7 @@ impl<'a> BoundCall<'a> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
         let positions = positions(signature, &descriptors)?;
         let copy = |place: usize, spec: &FieldSpec, oriented: &Descriptor| {
-            let missing = || SignatureError::Missing { field: signature.fields()[place].0.clone() };
+            let missing = || missing(&signature.fields()[place].0);
             let (_, tensor) = positions[place].map(|position| given[position]).ok_or_else(missing)?;
             filled(spec, tensor, oriented.clone(), signature.device())
         };
@@ -120,7 +120,7 @@ impl<'a> BoundCall<'a> {
         for ((name, tensor), is_copied) in given.iter().zip(is_copied) {
             if tensor.descriptor().device() != signature.device() && !is_copied {
                 let ordered = tensor.order_use_on(signature.device());
-                ordered.map_err(|error| SignatureError::of(name, error))?;
+                ordered.map_err(|error| error.in_field(name))?;
             }
         }
         Ok(bound)
@@ -132,9 +132,9 @@ impl<'a> BoundCall<'a> {
         let mut fields = Vec::with_capacity(positions.len());
         for ((name, spec), position) in signature.fields().iter().zip(positions) {
             let field = position.map(|position| spec.oriented(given[position].1)).transpose();
-            fields.push((name.clone(), field.map_err(|error| SignatureError::of(name, error))?));
+            fields.push((name.clone(), field.map_err(|error| error.in_field(name))?));
             if position.is_none() && !spec.is_optional() {
-                return Err(SignatureError::Missing { field: name.clone() }.into());
+                return Err(missing(name).into());
             }
         }
         check_sizes(signature, |position| fields[position].1.as_ref())?;
@@ -184,7 +184,7 @@ impl<'a> BoundCall<'a> {
     /// Copies the temporaries of the written fields back into the originals.
     ///
     /// # Errors
-    /// [`crate::OutOfMemory`].
+    /// [`crate::MemoryError`].
     ///
     /// # Safety
     /// - The fields' memory may be written, and no other code uses it, or the temporaries, meanwhile.
@@ -260,11 +260,10 @@ fn positions<T>(signature: &Signature, given: &[(&str, T)]) -> Result<SmallVec<[
     let mut positions: SmallVec<[Option<usize>; 16]> = SmallVec::from_elem(None, known.len());
     for (position, (field, _)) in given.iter().enumerate() {
         let Some(place) = signature.place(field, position) else {
-            let allowed: Vec<&str> = known.iter().map(|(name, _)| &**name).collect();
-            return Err(SignatureError::Unknown { field: (*field).into(), allowed: allowed.join(", ") });
+            return Err(unknown(field, known));
         };
         if positions[place].replace(position).is_some() {
-            return Err(SignatureError::Twice { field: (*field).into() });
+            return Err(twice(field));
         }
     }
     Ok(positions)

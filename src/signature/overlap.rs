@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::{Signature, SignatureError};
+use super::{Signature, field_of};
 use crate::descriptor::Descriptor;
+use crate::error::{SignatureError, SignatureErrorKind};
 
 /// As many fields are compared in pairs in less time than they are sorted.
 const FEW: usize = 16;
@@ -33,7 +34,10 @@ pub fn check_overlap<'a>(
         }
     });
     let Some((place, other)) = found else { return Ok(()) };
-    Err(SignatureError::Overlap { field: fields[place].0.clone(), other: fields[other].0.clone() })
+    let sentence = format_args!("it is written, and shares memory with field {:?}", fields[other].0);
+    Err(SignatureError::from_sentence(&field_of(&fields[place].0), &sentence)
+        .with_fix(&"pass a copy of one, or set allow_overlap")
+        .with_kind(SignatureErrorKind::Overlap))
 }
 
 /// Returns the copied fields that must use the temporary of an earlier field, with the position of that, in the order of the
@@ -41,7 +45,7 @@ pub fn check_overlap<'a>(
 /// signature.
 ///
 /// # Errors
-/// [`SignatureError::CopiedOverlap`] for a copied field that shares memory with another one in any other way, if one of the two
+/// [`SignatureError`] for a copied field that shares memory with another one in any other way, if one of the two
 /// is written. The kernel would not see in one field what it writes to the other, and the last temporary would overwrite the
 /// others when it is copied back.
 #[doc(hidden)]
@@ -72,7 +76,13 @@ pub fn shared_copies<'a>(
         if is_copied(place) && is_copied(first) && same && spec.has_same_temporary(one, other_spec, other) {
             shared.push((place, first));
         } else if spec.declared_access().writes() || other_spec.declared_access().writes() {
-            return Err(SignatureError::CopiedOverlap { field: name.clone(), other: other_name.clone() });
+            let sentence = format_args!(
+                "it shares memory with field {other_name:?}, and a temporary copy would replace only one of them, or each by its own"
+            );
+            let fix = "pass the same array for both, with the same FieldSpec but for access, or arrays that fit";
+            return Err(SignatureError::from_sentence(&field_of(name), &sentence)
+                .with_fix(&fix)
+                .with_kind(SignatureErrorKind::Overlap));
         }
     }
     Ok(shared)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Signature, SignatureError};
+use super::{Signature, field_of};
 use crate::descriptor::Descriptor;
-use crate::layout::LayoutError;
+use crate::error::{Error, LayoutError, LayoutErrorKind, Result, SignatureError, SignatureErrorKind};
 
 /// What a stencil wants of one extent.
 ///
@@ -21,7 +21,7 @@ use crate::layout::LayoutError;
 /// let (four, five) = (Tensor::zeros(&Spec::new(&[4], DType::F64))?, Tensor::zeros(&Spec::new(&[5], DType::F64))?);
 /// assert!(signature.bind(&[("centers", four.descriptor()), ("faces", five.descriptor())]).is_ok());
 /// let error = signature.bind(&[("centers", four.descriptor()), ("faces", four.descriptor())]).unwrap_err();
-/// assert!(error.to_string().starts_with("field \"faces\": size of I: 3, as 4 points are I+1; field \"centers\" has I = 4"));
+/// assert!(error.to_string().starts_with("field \"faces\": expected I = 4, as in field \"centers\", got 3, as 4 points are I+1"));
 /// # Ok(())
 /// # }
 /// ```
@@ -46,7 +46,7 @@ impl Size {
     /// front.
     ///
     /// # Errors
-    /// [`LayoutError::SizeText`] for any other text, and for offsets of 2**32 and more.
+    /// [`LayoutError`] for any other text, and for offsets of 2**32 and more.
     ///
     /// # Example
     /// ```
@@ -55,7 +55,10 @@ impl Size {
     /// assert!(Size::parse("2 I").is_err());
     /// ```
     pub fn parse(text: &str) -> Result<Size, LayoutError> {
-        let wrong = || LayoutError::SizeText { got: text.to_owned() };
+        let wrong = || {
+            let expected = "None, an integer, or a size's name with an optional offset, as \"I\" or \"I+1\"";
+            LayoutError::new("shape", &expected, &format_args!("{text:?}"))
+        };
         let (name, offset) = match text.find(['+', '-']) {
             None => (text.trim(), 0),
             Some(sign) => {
@@ -95,15 +98,12 @@ impl fmt::Display for Size {
 /// Rejects fields that disagree on a named size. `field` returns the given ones by position in the signature.
 #[doc(hidden)]
 #[inline]
-pub fn check_sizes<'a>(
-    signature: &Signature,
-    field: impl Fn(usize) -> Option<&'a Descriptor>,
-) -> Result<(), SignatureError> {
+pub fn check_sizes<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<()> {
     if signature.named_extents.is_empty() { Ok(()) } else { agree(signature, field) }
 }
 
 #[inline(never)]
-fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<(), SignatureError> {
+fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<()> {
     // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
     let mut known: SmallVec<[Option<(i128, usize)>; 8]> = SmallVec::new();
     for (place, axis, number) in &signature.named_extents {
@@ -113,24 +113,22 @@ fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descript
         let extent = found.shape()[*axis];
         let got = i128::from(extent) - i128::from(*offset);
         if got < 0 {
-            let (dimension, size) = (dimension(found, *axis), shape[*axis].to_string());
-            let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
-            return Err(SignatureError::of(field_name, error));
+            let expected = format_args!("{offset} or more points in {}, for {}", dimension(found, *axis), shape[*axis]);
+            let error = LayoutError::new("shape", &expected, &extent).with_kind(LayoutErrorKind::Mismatch);
+            return Err(Error::from(error).in_field(field_name));
         }
         if known.len() <= *number {
             known.resize(number + 1, None);
         }
         let (wanted, first) = *known[*number].get_or_insert((got, *place));
         if wanted != got {
-            return Err(SignatureError::Sizes {
-                field: field_name.clone(),
-                name: name.clone(),
-                got,
-                size: shape[*axis].to_string(),
-                extent,
-                other: signature.fields()[first].0.clone(),
-                wanted,
-            });
+            let other = &signature.fields()[first].0;
+            let points =
+                if *offset == 0 { String::new() } else { format!(", as {extent} points are {}", shape[*axis]) };
+            let expected = format_args!("{name} = {wanted}, as in field {other:?}");
+            return Err(SignatureError::new(&field_of(field_name), &expected, &format_args!("{got}{points}"))
+                .with_kind(SignatureErrorKind::Sizes)
+                .into());
         }
     }
     Ok(())

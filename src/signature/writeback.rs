@@ -9,7 +9,7 @@ use super::alignment::WantedAlignment;
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::{DType, DTypeError};
+use crate::dtype::{DType, no_cast};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Spec};
 use crate::memory::cuda::is_available;
@@ -35,7 +35,7 @@ impl Writeback {
     /// The same, filled with a tensor's elements; `oriented` is its description in the wanted order of dimensions.
     ///
     /// # Errors
-    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another library was given the memory, and as for
+    /// [`ExchangeError`](crate::ExchangeError) if another library was given the memory, and as for
     /// [`Tensor::assign`].
     pub(super) fn filled(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<Writeback> {
         // Before allocating.
@@ -151,9 +151,7 @@ impl FieldSpec {
 
     /// Why it cannot, if that is because of the element types.
     fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
-        let refused = |from: DType, to: DType| {
-            (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
-        };
+        let refused = |from: DType, to: DType| (!can_cast(from, to)).then(|| no_cast(from, to).into());
         let (original, copy) = (field.dtype(), self.dtype_of_copy(field.dtype()));
         let back = || self.access.writes().then(|| refused(copy, original)).flatten();
         refused(original, copy).or_else(back)

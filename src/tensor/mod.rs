@@ -15,12 +15,12 @@ mod cudarc;
 #[cfg(feature = "python")]
 mod default_metadata;
 #[cfg(feature = "fields")]
-mod device;
+pub(crate) mod device;
 #[cfg(feature = "ndarray")]
 mod dispatch;
 mod element;
-mod index;
-mod managed;
+pub(crate) mod index;
+pub(crate) mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
@@ -43,7 +43,7 @@ pub use cudarc::CudaView;
 #[cfg(feature = "signature")]
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
-pub use index::{Index, IndexError};
+pub use index::Index;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use managed::in_order;
 #[cfg(feature = "python")]

@@ -5,7 +5,7 @@
 use std::ptr::null_mut;
 
 use dlfield::native::protocol::dlpack::VERSION;
-use dlfield::{Error, ExchangeError, Tensor};
+use dlfield::{Error, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};
 
@@ -88,8 +88,8 @@ fn strides_may_not_be_missing_from_1_2_on() {
     for minor in 2..5 {
         let raw = versioned(&drops, (1, minor), DlpackFlags::empty(), |tensor| tensor.strides = null_mut());
         let refused = import_raw(raw).unwrap_err();
-        let expected = ExchangeError::NullStrides { ndim: 2, major: 1, minor };
-        assert!(matches!(&refused, Error::Exchange(error) if *error == expected), "1.{minor}: {refused:?}");
+        let expected = format!("got NULL with ndim 2 in DLPack 1.{minor}");
+        assert!(refused.to_string().ends_with(&expected), "1.{minor}: {refused}");
     }
     assert_eq!(drops.count(), 3);
 }

@@ -6,8 +6,7 @@ use pyo3::types::PyString;
 
 use dlfield::native::device::{DlpackPair, exact_device, of_framework};
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::new_error;
-use dlfield::native::{args, did_you_mean, getattr};
+use dlfield::native::{args, did_you_mean, getattr, new_error};
 use dlfield::{Device, DeviceError};
 use pyo3::exceptions::PyTypeError;
 

@@ -22,9 +22,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
-use dlfield::native::IS_FREE_THREADED;
-use dlfield::native::new_error;
 use dlfield::native::saved_error::{SavedError, report_unraisable};
+use dlfield::native::{IS_FREE_THREADED, new_error};
 
 /// A class with a freelist. It is final and has no `__dict__`, so that an object consists of its Rust value and, if it has
 /// any, a list of weak references.

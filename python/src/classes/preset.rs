@@ -5,10 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::classes::device::PyDevice;
-use dlfield::native::PresetRules;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::new_error;
-use dlfield::native::{args, did_you_mean, errors};
+use dlfield::native::{PresetRules, args, did_you_mean, errors, new_error};
 use dlfield::{Alignment, LayoutRule, Preset};
 
 /// A named set of alignment, layout rule and device, chosen with `backend=`.

@@ -7,9 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::classes::attribute_values;
-use dlfield::native::new_error;
 use dlfield::native::protocol::typestr;
-use dlfield::native::sync;
+use dlfield::native::{new_error, sync};
 use dlfield::{Descriptor, Tensor};
 
 /// Returns the dictionary of the array interface. Raises `AttributeError`, which makes the attribute absent, for memory

@@ -16,9 +16,8 @@ use pyo3::prelude::*;
 
 use crate::classes::buffer_parts::Parts;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::Extents;
-use dlfield::native::new_error;
-use dlfield::native::sync;
+use dlfield::native::refused::{inexpressible, not_contiguous, not_host_readable, read_only};
+use dlfield::native::{Extents, new_error, sync};
 use dlfield::{DType, Descriptor, ExchangeError};
 
 /// The format of unsigned bytes.
@@ -80,7 +79,7 @@ fn format(dtype: DType, parts: &Parts, flags: c_int) -> Result<Option<&'static C
     if !requests(flags, ffi::PyBUF_ND) {
         return Ok(Some(BYTES));
     }
-    let missing = || ExchangeError::NotExpressible { name: dtype.name(), protocol: "the buffer protocol" };
+    let missing = || inexpressible(dtype, "the buffer protocol");
     parts.format.map(Some).ok_or_else(missing)
 }
 
@@ -88,16 +87,16 @@ fn format(dtype: DType, parts: &Parts, flags: c_int) -> Result<Option<&'static C
 #[inline]
 fn check(descriptor: &Descriptor, parts: &Parts, flags: c_int) -> PyResult<Option<&'static CStr>> {
     if !descriptor.device().is_host_readable() {
-        let error = dlfield::DeviceError::NotHostReadable { found: descriptor.device() };
+        let error = not_host_readable(descriptor.device());
         // Consumers of this protocol expect a `BufferError`.
         return Err(new_error::<PyBufferError>(error.to_string()));
     }
     let format = format(descriptor.dtype(), parts, flags)?;
     if requests(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {
-        return Err(ExchangeError::ReadOnly { field: "flags", fix: "request it without PyBUF_WRITABLE" }.into());
+        return Err(read_only("flags", "request it without PyBUF_WRITABLE").into());
     }
     let (c, f) = (parts.is_c, parts.is_f);
-    let refuse = |wanted| Err(ExchangeError::NotContiguous { wanted }.into());
+    let refuse = |order| Err(not_contiguous(order).into());
     if requests(flags, ffi::PyBUF_C_CONTIGUOUS) && !c {
         return refuse("C");
     }

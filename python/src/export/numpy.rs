@@ -14,9 +14,9 @@ use pyo3::types::PyDict;
 use crate::classes::tensor::PyTensor;
 use crate::export::integers;
 use dlfield::dlpark::ffi::DLDataTypeCode;
-use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::{args, dtype, import, interrupt, sync};
+use dlfield::native::refused::needs_copy;
+use dlfield::native::{Extents, args, dtype, import, interrupt, sync};
 use dlfield::{DType, Descriptor, Device, Spec, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
@@ -207,9 +207,8 @@ pub(crate) fn array<'py>(
         (true, None | Some(false)) => Ok(array),
         (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
         (false, Some(false)) => {
-            let reason =
-                format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
-            Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
+            let held = base.get().0.descriptor().dtype();
+            Err(needs_copy(&format_args!("dtype {wanted} is requested and the memory holds {held}")).into())
         }
         // NumPy 2.4 leaves elements unset that it casts to a sub-array in another order than C.
         (false, None | Some(true)) if wanted.getattr(intern!(py, "subdtype"))?.is_none() => {

@@ -13,12 +13,11 @@ use pyo3::prelude::*;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export::dlpack_c_exchange::guarded;
-use dlfield::native::new_error;
 use dlfield::native::tensor_api::{
     CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, WAITED,
     release, retain,
 };
-use dlfield::native::{args, sync};
+use dlfield::native::{args, new_error, sync};
 use dlfield::{Device, Tensor};
 
 static API: TensorApi = TensorApi { version: VERSION, describe, synchronize, metadata, create, share, retain, release };

@@ -13,8 +13,9 @@ use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given, required};
+use dlfield::native::refused::not_owned;
 use dlfield::native::{args, dlpack_c, errors, fastcall, import, package, sync, torch_shares};
-use dlfield::{DType, Device, DeviceError, Tensor};
+use dlfield::{DType, Device, Tensor};
 
 static AS_TORCH: Definition = Definition::new(
     c"as_torch",
@@ -89,7 +90,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     let tensor = if copy == Some(true) { import::readable(obj)? } else { import::tensor(obj, copy)? };
     let device = tensor.descriptor().device();
     if device != Device::CPU && !device.is_of_cuda() {
-        return Err(DeviceError::NotOwned { device }.into());
+        return Err(not_owned(device).into());
     }
     let tensor = PyTensor::create(py, tensor)?;
     match share(py, &tensor.get().0, copy)? {

@@ -5,10 +5,9 @@ use pyo3::prelude::*;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
-use dlfield::native::args;
 use dlfield::native::errors::{ErrorKind, reworded};
-use dlfield::native::interrupt;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
+use dlfield::native::{args, interrupt};
 use dlfield::{Spec, Tensor};
 
 /// The arguments of an allocation function.

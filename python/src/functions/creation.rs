@@ -16,9 +16,8 @@ use crate::functions::specs::{converted, fresh, like, value_as_shape, with_metad
 use crate::functions::{data_argument, docstring, fill_value, given_memory};
 use dlfield::native::fastcall::{self, Definition, Parameters};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
-use dlfield::native::{Contents, Extents, IS_FREE_THREADED};
-use dlfield::native::{dtype, sync};
-use dlfield::{DType, DTypeError, Descriptor, Device, Error, Spec, Tensor, can_cast};
+use dlfield::native::{Contents, Extents, IS_FREE_THREADED, dtype, sync};
+use dlfield::{DType, DTypeErrorKind, Descriptor, Device, Error, Spec, Tensor, can_cast};
 
 /// Allocates a field with undefined values.
 #[inline]
@@ -86,7 +85,7 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     if known {
         match sync::copy_to(py, tensor, spec, data) {
             // The memory on the device is freed before it is allocated again.
-            Err(Error::DType(DTypeError::CastOnDevice { .. })) => py.detach(|| tensor.clear()),
+            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => py.detach(|| tensor.clear()),
             copied => return Ok(copied?),
         }
     }

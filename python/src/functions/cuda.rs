@@ -8,16 +8,16 @@ use pyo3::prelude::*;
 
 use crate::classes::device::parse_device;
 use dlfield::cuda::Stream;
-use dlfield::native::new_error;
-use dlfield::native::{self, args, stream};
-use dlfield::{Device, DeviceError, Error, cuda};
+use dlfield::native::refused::unknown_code;
+use dlfield::native::{self, args, new_error, stream};
+use dlfield::{Device, cuda};
 
 /// Converts the number of a CUDA device, or any other form of a device.
 fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if value.get_type().hasattr(intern!(value.py(), "__index__"))? {
         let id = args::int("device", value)?;
         let known = u16::try_from(id).map(Device::cuda);
-        return Ok(known.map_err(|_| DeviceError::UnknownCode { code: 2, id })?);
+        return Ok(known.map_err(|_| unknown_code(2, id))?);
     }
     let device = parse_device(value)?;
     if device.is_of_cuda() {
@@ -99,11 +99,8 @@ fn push_stream(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> 
 fn found<'call>(value: &'call Bound<'_, PyAny>) -> PyResult<(Device, Stream<'call>)> {
     let first = Device::cuda(0);
     let handle = stream::number(value)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
-    match stream::borrowed(value, first, handle) {
-        Err(Error::Device(DeviceError::StreamElsewhere { found, .. })) => {
-            let device = Device::cuda(u16::try_from(found).unwrap_or(0));
-            Ok((device, stream::borrowed(value, device, handle)?))
-        }
+    match stream::device_of(value, first, handle) {
+        Ok(device) if device != first => Ok((device, stream::borrowed(value, device, handle)?)),
         _ => Ok((first, stream::of(value, first)?)),
     }
 }

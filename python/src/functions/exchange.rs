@@ -10,12 +10,11 @@ use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::parse_device;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::Description;
-use dlfield::native::Extents;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given, required};
 use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
-use dlfield::native::{args, fastcall, stream, sync};
-use dlfield::{Descriptor, Device, DeviceError, ExchangeError, Metadata, Tensor};
+use dlfield::native::refused::{not_owned, read_only};
+use dlfield::native::{Description, Extents, args, fastcall, stream, sync};
+use dlfield::{Descriptor, Device, Metadata, Tensor};
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -172,7 +171,7 @@ fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<(
     let found = descriptor.device();
     if !found.is_ownable() {
         check_device(request.device, found)?;
-        return Err(DeviceError::NotOwned { device: found }.into());
+        return Err(not_owned(found).into());
     }
     if request.device == Some(found) && found.is_of_cuda() {
         check_place(found, descriptor)?;
@@ -350,7 +349,7 @@ fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: 
     }
     if descriptor.is_readonly() {
         let fix = "describe it without writable=True, or pass a copy";
-        return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+        return Err(read_only("writable", fix).into());
     }
     Ok(())
 }

@@ -8,8 +8,9 @@ use crate::export;
 use crate::functions::call::Call;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::memory_of;
+use dlfield::native::refused::read_only;
 use dlfield::native::{Contents, interrupt, sync};
-use dlfield::{DTypeError, Device, Error, ExchangeError, Spec, Tensor, can_cast};
+use dlfield::{DTypeErrorKind, Device, Error, Spec, Tensor, can_cast};
 
 /// Lays a field into a buffer.
 #[cold]
@@ -28,7 +29,7 @@ pub(super) fn place(
         )));
     }
     if memory.readonly {
-        return Err(ExchangeError::ReadOnly { field: "buffer", fix: "pass memory that may be written" }.into());
+        return Err(read_only("buffer", "pass memory that may be written").into());
     }
     let (start, bytes, owner) = (memory.start.expose_provenance(), memory.bytes, memory.owner);
     let start = || std::ptr::with_exposed_provenance_mut(start);
@@ -68,7 +69,7 @@ pub(super) fn copy(
     let assign = |from: &Tensor| interrupt::detach(py, || unsafe { to.assign(from) });
     if known {
         match assign(data) {
-            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
             copied => return Ok(copied?),
         }
     }

@@ -8,11 +8,9 @@ use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, given};
-use dlfield::native::interrupt;
-use dlfield::native::new_error;
-use dlfield::native::{Extents, Halo};
-use dlfield::native::{args, check_len, stream};
-use dlfield::{Device, Dims, DimsError, Layout, LayoutError, Spec};
+use dlfield::native::refused::{dims_count, layout_count};
+use dlfield::native::{Extents, Halo, args, check_len, interrupt, new_error, stream};
+use dlfield::{Device, Dims, Layout, Spec};
 
 /// One keyword as given; absent and None are the same.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -199,14 +197,13 @@ fn no_padding(given: &Bound<'_, PyAny>) -> PyErr {
 /// The error for two widths of a field with one dimension.
 #[cold]
 fn no_pair(lower: i64, upper: i64) -> PyErr {
-    let message = LayoutError::Length { argument: "halo", got: 2, ndim: 1 }.to_string();
-    ErrorKind::Layout.error(format!("{message}; a pair is one entry: halo=(({lower}, {upper}),)"))
+    layout_count("halo", 2, 1).with_fix(&format_args!("a pair is one entry: halo=(({lower}, {upper}),)")).into()
 }
 
 /// The error for another number of labels than dimensions.
 #[cold]
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
-    let message = DimsError::Length { got: labels.len(), ndim }.to_string();
+    let message = dims_count(labels.len(), ndim).to_string();
     ErrorKind::Dims.error(match given.cast::<PyString>() {
         Ok(text) => format!("{message}{}", args::both_spellings(&text.to_string_lossy())),
         Err(_) => message,

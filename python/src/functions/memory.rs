@@ -12,8 +12,8 @@ use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{check_place, memory_of, owner_of_pointer};
-use dlfield::native::new_error;
-use dlfield::native::{Extents, MetadataState, args, dtype};
+use dlfield::native::refused::outside_buffer;
+use dlfield::native::{Extents, MetadataState, args, dtype, new_error};
 use dlfield::{Descriptor, Device, ExchangeError, Owner, Spec, Tensor};
 
 /// The arguments that say what the memory holds, converted before any memory is looked at: their conversion may run code.
@@ -56,12 +56,12 @@ impl Elements {
             Some(strides) => Descriptor::from_byte_strides(start, device, dtype, readonly, shape, strides),
             None => Descriptor::new(start, device, dtype, readonly, shape, &placed.strides),
         };
-        found.map_err(|error| match error {
-            ExchangeError::NullData | ExchangeError::LowAddress { .. } => {
-                let allowed = "the address of memory, from 0x10000 on; 0 only for a field without elements";
-                ExchangeError::Argument { argument: "address", got: start.addr().to_string(), allowed }.into()
+        found.map_err(|error| match error.argument() {
+            "data" => {
+                let expected = "the address of memory, from 0x10000 on, or 0 for a field without elements";
+                ExchangeError::new("address", &expected, &start.addr()).into()
             }
-            error => error.into(),
+            _ => error.into(),
         })
     }
 
@@ -255,7 +255,7 @@ fn frombuffer<'py>(
     let (low, high) =
         found.byte_span().map_or((0, 0), |(low, high)| (low + i128::from(offset), high + i128::from(offset)));
     if low < 0 || high > i128::try_from(len).unwrap_or(i128::MAX) {
-        return Err(ExchangeError::OutsideBuffer { field: "buf", low, high, len }.into());
+        return Err(outside_buffer("buf", low, high, len).into());
     }
     // SAFETY: the elements are in the memory that the object exports, and the owner holds its export.
     unsafe { elements.tensor(found, memory.owner) }

@@ -7,9 +7,8 @@ use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
 use crate::signature::kernel;
 use dlfield::Dims;
-use dlfield::native::Extents;
 use dlfield::native::import::{Interface, find_dims, inner_of, metadata_of};
-use dlfield::native::{MetadataState, args};
+use dlfield::native::{Extents, MetadataState, args};
 
 /// Return the dims of an object: the labels of its dimensions, in index order.
 ///

@@ -8,8 +8,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::new_error;
-use dlfield::native::{args, getattr, import, interrupt, package};
+use dlfield::native::{args, getattr, import, interrupt, new_error, package};
 use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
 
 /// Keywords that others use, and what to write here.

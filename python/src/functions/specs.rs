@@ -7,10 +7,9 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use crate::functions::call::Call;
 use crate::functions::data_argument;
 use crate::functions::keywords::sizes;
-use dlfield::native::Extents;
-use dlfield::native::{args, dtype};
-use dlfield::native::{new_error, new_error_of};
-use dlfield::{DType, Descriptor, LayoutError, Preset, Spec, Tensor};
+use dlfield::native::refused::Tuple;
+use dlfield::native::{Extents, args, dtype, new_error, new_error_of};
+use dlfield::{DType, Descriptor, LayoutError, LayoutErrorKind, Preset, Spec, Tensor};
 
 /// Makes the blank `spec` that of a new field from `shape`, `dtype` and keywords. In place: moving it takes longer.
 #[inline(always)]
@@ -92,7 +91,8 @@ pub(super) fn converted(data: &Descriptor, given: Option<&(DType, Extents)>) -> 
     let shape = data.shape();
     let Some((element, sub_shape)) = given else { return Ok((Spec::new(shape, data.dtype()), 0)) };
     if !shape.ends_with(sub_shape) {
-        return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
+        let expected = format_args!("data whose shape ends with that of the sub-array, {}", Tuple(sub_shape));
+        return Err(LayoutError::new("dtype", &expected, &Tuple(shape)).with_kind(LayoutErrorKind::Mismatch).into());
     }
     Ok((Spec::new(shape, *element), sub_shape.len()))
 }

@@ -3,8 +3,7 @@
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use dlfield::native::new_error;
-use dlfield::native::{args, max_num_threads};
+use dlfield::native::{args, max_num_threads, new_error};
 
 /// Sets the number of threads among which large copies and fills are divided, for the whole process.
 ///

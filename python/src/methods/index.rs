@@ -12,8 +12,9 @@ use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::{is_number, labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
+use dlfield::native::refused::read_only;
 use dlfield::native::{args, check_assigned_origin, import, interrupt, sync};
-use dlfield::{Device, DeviceError, Error, ExchangeError, Metadata, Spec, Tensor, can_cast};
+use dlfield::{Device, DeviceErrorKind, Error, Metadata, Spec, Tensor, can_cast};
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
 pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -47,7 +48,7 @@ fn get_array<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>, copies: b
 pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
     if tensor.descriptor().is_readonly() {
-        return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
+        return Err(read_only("t[...] = x", "write to a copy() of it").into());
     }
     let py = slf.py();
     if key.is(py.Ellipsis().bind(py))
@@ -277,7 +278,8 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
         && !sync::may_have_device_work(from);
     match if little { assign() } else { interrupt::detach(py, assign) } {
         Ok(()) => Ok(true),
-        Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
+        Err(Error::Layout(_) | Error::DType(_)) => Ok(false),
+        Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Mismatch => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

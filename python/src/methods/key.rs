@@ -13,9 +13,9 @@ use crate::export::cupy;
 use crate::ufunc::is_number;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
-use dlfield::native::new_error;
-use dlfield::native::{args, getattr, import, sync};
-use dlfield::{DType, Descriptor, Device, Dims, Index, IndexError, Tensor};
+use dlfield::native::refused::too_many_indices;
+use dlfield::native::{args, getattr, import, new_error, sync};
+use dlfield::{DType, Descriptor, Device, Dims, Index, Tensor};
 
 /// An index expression.
 #[derive(PartialEq)]
@@ -92,7 +92,7 @@ fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> 
         }
     }
     if given > ndim {
-        return Err(IndexError::TooMany { got: given, ndim }.into());
+        return Err(too_many_indices(given, ndim).into());
     }
     if new_axis {
         return Ok(Key::NewAxis);

@@ -8,8 +8,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use dlfield::Device;
-use dlfield::native::new_error;
-use dlfield::native::{args, sync};
+use dlfield::native::{args, new_error, sync};
 
 #[pymethods]
 impl PyTensor {

@@ -8,8 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::classes::tensor::PyTensor;
-use dlfield::native::new_error;
-use dlfield::native::{MetadataState, Placement, import, interrupt, sync};
+use dlfield::native::{MetadataState, Placement, import, interrupt, new_error, sync};
 use dlfield::{DType, Device, Tensor};
 
 /// Everything but the bytes.

@@ -6,13 +6,12 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
-use crate::export;
 use crate::export::cupy;
 use crate::methods::index;
-use crate::ufunc;
-use dlfield::Index;
+use crate::{export, ufunc};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, package};
+use dlfield::{Error, Index, LayoutErrorKind};
 
 #[pymethods]
 impl PyTensor {
@@ -103,7 +102,13 @@ impl PyTensor {
             }
         }
         let dims = dims.map(args::dims).transpose()?;
-        Ok(PyTensor::new(self.0.reshape(&extents, dims)?))
+        let reshaped = self.0.reshape(&extents, dims).map_err(|error| match error {
+            Error::Layout(error) if error.kind() == LayoutErrorKind::NeedsCopy => {
+                error.with_fix(&"reshape a copy in C order, from_array(field, backend=\"C\")").into()
+            }
+            error => error,
+        });
+        Ok(PyTensor::new(reshaped?))
     }
 
     /// Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field lacks.

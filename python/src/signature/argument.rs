@@ -1,8 +1,9 @@
 //! Describes one argument of `Signature.bind` in a given `Descriptor`, and finds its hooks.
 
+use dlfield::Device;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
-use dlfield::{Device, ExchangeError};
+use dlfield::native::refused::read_only;
 use pyo3::prelude::*;
 
 use crate::classes::descriptor::PyDescriptor;
@@ -37,7 +38,7 @@ pub(crate) fn describe_argument<'py>(
     if writes && imported.readonly_unknown {
         let fix = "its legacy DLPack capsule cannot say that it may be written; if it may, pass \
                    dl.describe(obj, writable=True)";
-        return Err(ExchangeError::ReadOnly { field: "access", fix }.into());
+        return Err(read_only("access", fix).into());
     }
     if let Ok(given) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.

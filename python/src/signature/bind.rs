@@ -10,10 +10,10 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::freelist;
 use crate::signature::field::Field;
 use crate::signature::{PyBound, PySignature};
+use dlfield::Error;
 use dlfield::native::fastcall::Definition;
-use dlfield::native::new_error;
-use dlfield::native::{errors, fastcall};
-use dlfield::{Error, SignatureError};
+use dlfield::native::refused::{missing, twice};
+use dlfield::native::{errors, fastcall, new_error};
 
 static BIND: Definition = Definition::new(
     c"bind",
@@ -97,7 +97,7 @@ unsafe extern "C" fn bind(
                 }
                 // Different keys of a dictionary may have the same text.
                 if fields[place].is_some() {
-                    return Err(known.misused(py, SignatureError::Twice { field: known.spec(place).0.into() }));
+                    return Err(known.misused(py, twice(known.spec(place).0)));
                 }
                 fields[place] = Some(Field::bind(&value, known, place)?);
                 absent -= 1;
@@ -131,7 +131,7 @@ fn check_complete(py: Python<'_>, signature: &PySignature, fields: &[Option<Fiel
     for (place, field) in fields.iter().enumerate() {
         let (name, spec) = signature.spec(place);
         if field.is_none() && !spec.is_optional() {
-            return Err(signature.misused(py, SignatureError::Missing { field: name.into() }));
+            return Err(signature.misused(py, missing(name)));
         }
     }
     Ok(())

@@ -16,8 +16,7 @@ use crate::classes::freelist::{Freelist, HasFreelist};
 use crate::signature::PySignature;
 use crate::signature::field::Field;
 use crate::signature::hooks::Errors;
-use dlfield::native::new_error;
-use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors, shared_copies};
+use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors, new_error, shared_copies};
 use dlfield::{Descriptor, SignatureError};
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
@@ -61,7 +60,7 @@ impl PyBound {
 
     /// Rejects fields that disagree on a named size.
     #[inline]
-    pub(crate) fn check_sizes(&self, signature: &PySignature) -> Result<(), SignatureError> {
+    pub(crate) fn check_sizes(&self, signature: &PySignature) -> dlfield::Result<()> {
         check_sizes(&signature.signature, |place| self.original(place))
     }
 

@@ -13,7 +13,7 @@ use crate::signature::argument::describe_argument;
 use dlfield::native::import::Hooks;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Fit, Writeback, errors, import, interrupt};
-use dlfield::{Descriptor, Device, FieldSpec, Owner, SignatureError, Tensor};
+use dlfield::{Descriptor, Device, FieldSpec, Owner, Tensor};
 
 /// An argument that was described and checked.
 pub(crate) struct Field {
@@ -51,13 +51,13 @@ impl Field {
             let found = describe_argument(value, device, writes, description);
             hooks = found.map_err(|error| errors::about(py, name, error))?;
             let fits = spec.orient(description.descriptor_mut());
-            Ok(fits.map_err(|error| dlfield::Error::from(SignatureError::of(name, error)))?)
+            Ok(fits.map_err(|error| error.in_field(name))?)
         })?;
         let found = described.get().descriptor();
         if hooks.is_none() && spec.plainly_fits(found, device) {
             return Ok(Field { original: described.unbind(), extras: None });
         }
-        let named = |error| PyErr::from(dlfield::Error::from(SignatureError::of(name, error)));
+        let named = |error: dlfield::Error| PyErr::from(error.in_field(name));
         let fit = spec.fit(found, device, signature.copies).map_err(named)?;
         if found.device() != device && device == Device::CPU && !matches!(fit, Fit::Copied(_)) {
             // The host is about to use pinned or managed memory.

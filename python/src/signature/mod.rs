@@ -22,9 +22,9 @@ use spec::PyFieldSpec;
 
 use crate::classes::device::{PyDevice, parse_device};
 use crate::classes::freelist;
-use dlfield::native::new_error;
-use dlfield::native::{args, errors};
-use dlfield::{Device, FieldSpec, Signature, SignatureError};
+use dlfield::native::refused::unknown;
+use dlfield::native::{args, errors, new_error};
+use dlfield::{Device, FieldSpec, Signature};
 
 /// As many names are compared one by one in less time than one is looked up.
 const FEW: usize = 16;
@@ -263,8 +263,8 @@ impl PySignature {
 impl PySignature {
     /// An error about the fields of a call as a whole, with a note that says which are expected.
     #[cold]
-    fn misused(&self, py: Python<'_>, error: SignatureError) -> PyErr {
-        errors::noted(py, &self.expected(), dlfield::Error::from(error).into())
+    fn misused(&self, py: Python<'_>, error: impl Into<PyErr>) -> PyErr {
+        errors::noted(py, &self.expected(), error.into())
     }
 
     /// The fields as a call of `bind` gives them, the first three.
@@ -307,11 +307,7 @@ impl PySignature {
         // Names that are built at run time are not interned.
         let text = name.to_string_lossy();
         let found = self.signature.place(&text, guess);
-        found.ok_or_else(|| {
-            let allowed: Vec<&str> = self.signature.fields().iter().map(|(name, _)| &**name).collect();
-            let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
-            self.misused(name.py(), SignatureError::Unknown { field: text.into(), allowed })
-        })
+        found.ok_or_else(|| self.misused(name.py(), unknown(&text, self.signature.fields())))
     }
 
     /// Warns once that a field is copied. If the warning raises, the call fails, so the next call warns again.

@@ -8,9 +8,9 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::classes::attribute_values;
 use crate::classes::preset::{parse_preset, warn_of_labels};
 use crate::signature::dtypes;
-use dlfield::native::new_error;
-use dlfield::native::{Halo, args, dtype};
-use dlfield::{Access, DType, Dims, FieldSpec, Layout, LayoutError, Preset, Size};
+use dlfield::native::refused::too_many_dims;
+use dlfield::native::{Halo, args, dtype, new_error};
+use dlfield::{Access, DType, Dims, FieldSpec, Layout, Preset, Size};
 
 /// The parameters of `FieldSpec`.
 const NAMES: [&str; 9] =
@@ -305,7 +305,7 @@ fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
     for item in args::iterator(shape)?.ok_or_else(wrong)? {
         let item = item?;
         if sizes.len() == dlfield::MAX_NDIM {
-            return Err(LayoutError::TooManyDims { got: sizes.len() + 1 }.into());
+            return Err(too_many_dims(sizes.len() + 1).into());
         }
         sizes.push(match item.cast::<PyString>() {
             Ok(text) => Size::parse(&text.to_cow()?)?,

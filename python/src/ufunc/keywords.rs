@@ -6,8 +6,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::ufunc::Method;
-use dlfield::native::new_error;
-use dlfield::native::{args, getattr, unexpected_keyword};
+use dlfield::native::{args, getattr, new_error, unexpected_keyword};
 
 /// The keywords of a call.
 const CALL: [&str; 7] = ["out", "where", "dtype", "casting", "order", "subok", "signature"];

@@ -16,8 +16,7 @@ use crate::ufunc::outputs::Outputs;
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::getattr::Keyword;
-use dlfield::native::new_error;
-use dlfield::native::{getattr, sync};
+use dlfield::native::{getattr, new_error, sync};
 use dlfield::{Device, Spec, Tensor};
 
 /// CuPy's functions for reductions, as most of its ufuncs have no `reduce`.

@@ -22,8 +22,7 @@ pub(super) use self::operators::install;
 pub(super) use self::reduce::{axes, axis, labels_in};
 pub(super) use self::sizes::with_domain_hint;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::args;
-use dlfield::native::new_error;
+use dlfield::native::{args, new_error};
 
 /// The method of a ufunc that is called.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -290,9 +290,14 @@ impl<'py> Operands<'py> {
         let known: SmallVec<[LabelledShape; 3]> = known.map(|array| LabelledShape::of(array.tensor())).collect();
         // The result in the order of the outputs, which have all labels.
         let all: SmallVec<[LabelledShape; 5]> = outputs.iter().chain(&known).cloned().collect();
-        let result = LabelledShape::broadcast(&all).map_err(|error| {
+        let result = LabelledShape::broadcast_or(&all, |label, first, second| {
             let known = self.named(|array| array.labels != LabelSource::Unknown);
-            different_sizes(error, &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>())
+            different_sizes(
+                label,
+                first,
+                second,
+                &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>(),
+            )
         })?;
         if result.dims().is_empty() {
             return self.label_by_position();
@@ -330,7 +335,9 @@ impl<'py> Operands<'py> {
     #[inline]
     pub(super) fn joined(&self) -> PyResult<LabelledShape> {
         let all: SmallVec<[LabelledShape; 3]> = self.arrays().map(|array| LabelledShape::of(array.tensor())).collect();
-        LabelledShape::broadcast(&all).map_err(|error| different_sizes(error, &self.named(|_| true)))
+        LabelledShape::broadcast_or(&all, |label, first, second| {
+            different_sizes(label, first, second, &self.named(|_| true))
+        })
     }
 
     /// The arrays that `counts` selects, in error messages.

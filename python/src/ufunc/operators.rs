@@ -15,8 +15,7 @@ use crate::ufunc::keywords::Keywords;
 use crate::ufunc::operands::{Operands, has_own_ufunc_method};
 use crate::ufunc::{call, generalized};
 use dlfield::native::fastcall::Definition;
-use dlfield::native::new_error;
-use dlfield::native::{fastcall, getattr};
+use dlfield::native::{fastcall, getattr, new_error};
 
 /// The position of the tensor in an operator.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use crate::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
 use crate::ufunc::sizes::wrong_output;
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::new_error;
-use dlfield::native::{args, check_named_halos};
-use dlfield::{DType, Device, Dim, Dims, ExchangeError, Spec, Tensor};
+use dlfield::native::refused::read_only;
+use dlfield::native::{args, check_named_halos, new_error};
+use dlfield::{DType, Device, Dim, Dims, Spec, Tensor};
 
 /// The destination of one result.
 pub(super) enum Output<'py> {
@@ -40,7 +40,7 @@ impl<'py> Outputs<'py> {
             }
             let array = array(object)?;
             if array.tensor().descriptor().is_readonly() {
-                return Err(ExchangeError::ReadOnly { field: "out", fix: "write to a copy() of it" }.into());
+                return Err(read_only("out", "write to a copy() of it").into());
             }
             read.push(Output::Given { object: object.clone(), array });
         }

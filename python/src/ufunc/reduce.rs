@@ -14,9 +14,8 @@ use crate::ufunc::operands::{Array, LabelSource, Operand, Operands};
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, name, outputs};
 use dlfield::arithmetic::LabelledShape;
-use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::new_error;
+use dlfield::native::{args, new_error};
 use dlfield::{Device, Index, Tensor};
 
 pub(crate) type Axes = SmallVec<[usize; 6]>;

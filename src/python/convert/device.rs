@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::device::Device;
+use crate::device::{Device, unknown_code};
 
 /// `(device_type, device_id)` as `__dlpack_device__` returns it.
 #[derive(PartialEq)]
@@ -17,7 +17,8 @@ impl DlpackPair {
 
 /// Converts DLPack's pair of device type and id.
 pub fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
-    let unknown = crate::DeviceError::UnknownCode { code, id };
-    let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else { return Err(unknown.into()) };
+    let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else {
+        return Err(unknown_code(code, id).into());
+    };
     Ok(Device::from_dlpack(dlpark::ffi::DLDevice { device_type: dlpark::ffi::DLDeviceType(kind), device_id })?)
 }

@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
 
 use crate::cuda::Stream;
-use crate::device::Device;
+use crate::device::{Device, unknown_code};
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::memory::cuda::current::with_owned_stream;
@@ -159,7 +159,7 @@ pub fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
     if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
         Ok(device)
     } else {
-        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
+        Err(unknown_code(pair.0, pair.1).into())
     }
 }
 

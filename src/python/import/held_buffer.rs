@@ -11,9 +11,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
-use crate::dtype::DTypeError;
+use crate::error::{DTypeError, ExchangeError};
 use crate::layout::byte_strided_reach;
-use crate::protocol::{ExchangeError, buffer};
+use crate::protocol::buffer;
+use crate::protocol::dlpack::{checked_ndim, null_shape};
 use crate::python::convert::errors;
 use crate::python::ffi::attach::when_attached_by_pyo3;
 use crate::python::ffi::numpy_api::is_array;
@@ -56,7 +57,7 @@ impl Held {
     /// not keep NumPy from resizing, the array whose memory it is.
     ///
     /// # Errors
-    /// [`ExchangeError::Argument`] if the array has been resized since it exported the buffer.
+    /// [`ExchangeError`] if the array has been resized since it exported the buffer.
     pub(super) fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
         // The exporter of this buffer, which need not be the object that was asked for it.
         // SAFETY: NULL, or an object that the buffer keeps alive.
@@ -73,8 +74,8 @@ impl Held {
         // Before that, code that an allocation ran, or the program, may have resized the array.
         if self.reach()?.is_some_and(|reach| !owners::owns(&shown, reach)) {
             let got = "a buffer of a NumPy array that was resized after the buffer was made".to_owned();
-            let allowed = "a new one: take a memoryview of the array as it is now";
-            return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+            let fix = "take a memoryview of the array as it is now";
+            return Err(ExchangeError::new("obj", &"a new one", &got).with_fix(&fix).into());
         }
         Ok(Owner::foreign((pinned, self.into_holder())))
     }
@@ -123,7 +124,7 @@ impl Held {
     /// Returns the format, shape, strides and suboffsets.
     fn fields(&self) -> PyResult<Fields<'_>> {
         let view = &**self.0;
-        let ndim = usize::try_from(view.ndim).map_err(|_| ExchangeError::NegativeNdim { got: view.ndim.into() })?;
+        let ndim = checked_ndim(view.ndim)?;
         // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
         // `ndim` entries.
         let found = unsafe {
@@ -143,7 +144,7 @@ impl Held {
         let (format, shape, byte_strides, suboffsets) = self.fields()?;
         let ndim = view.ndim.unsigned_abs() as usize;
         if shape.is_none() && ndim > 1 {
-            return Err(ExchangeError::NullShape { ndim }.into());
+            return Err(null_shape(ndim).into());
         }
         let format = format.map(text).transpose()?;
         let found = buffer::Buffer {
@@ -197,10 +198,9 @@ unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> Option<&'a [i64]> {
 
 /// Converts a format to text.
 fn text(format: &CStr) -> Result<&str, DTypeError> {
-    format.to_str().map_err(|_| DTypeError::Unreadable {
-        field: "format",
-        got: format.to_string_lossy().into_owned(),
-        allowed: "a letter of the struct module such as 'd'",
+    format.to_str().map_err(|_| {
+        let got = format_args!("{:?}", format.to_string_lossy());
+        DTypeError::new("format", &"a letter of the struct module such as 'd'", &got)
     })
 }
 

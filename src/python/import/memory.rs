@@ -2,14 +2,14 @@
 
 use pyo3::prelude::*;
 
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::error::Result;
 use crate::layout::is_compact;
 use crate::memory::cuda::{StreamUses, current_stream};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::held_buffer::{Held, is_exporter};
-use crate::python::import::request::{Request, RequestAccess};
+use crate::python::import::request::{Request, RequestAccess, not_owned};
 use crate::python::import::table::share;
 use crate::python::own_classes;
 use crate::python::py_owner;
@@ -78,10 +78,10 @@ fn gaps(argument: &str) -> PyErr {
 /// Returns an owner of memory that is given by its address, which keeps an object if there is one.
 ///
 /// # Errors
-/// [`DeviceError`] for a device whose memory cannot be owned, or that has no driver here.
+/// [`DeviceError`](crate::DeviceError) for a device whose memory cannot be owned, or that has no driver here.
 pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Result<Owner> {
     if !device.is_ownable() {
-        return Err(DeviceError::NotOwned { device }.into());
+        return Err(not_owned(device).into());
     }
     let uses = if device.is_of_cuda() {
         // Whatever frees the memory need not do so in the order of a stream.

@@ -9,7 +9,7 @@ mod array_struct;
 mod borrow;
 mod buffer;
 #[cfg(feature = "signature")]
-mod bytes;
+pub(crate) mod bytes;
 mod capsule;
 mod cuda_array_interface;
 mod data_interface;
@@ -34,7 +34,7 @@ mod numpy_scalar;
 pub mod of_module;
 mod owners;
 mod pinned;
-mod request;
+pub(crate) mod request;
 mod storages;
 mod stream_sync;
 mod table;

@@ -19,6 +19,7 @@ pub use super::value::{Value, assigned_value, value};
 
 pub use super::imported::Imported;
 use super::pinned::{check_unmoved, pinned};
+use super::request::elsewhere;
 pub use super::table::describe;
 use super::type_info::TypeInfo;
 pub use super::type_info::is_torch;
@@ -26,7 +27,8 @@ pub use super::unwrap::{inner_of, with_given_origin};
 use super::{Request, RequestAccess, not_an_array, share};
 use crate::cuda;
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
+use crate::error::{DeviceError, DeviceErrorKind};
 use crate::memory::cuda::device_of_pointer;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::of_module::named;
@@ -79,7 +81,7 @@ pub fn check_described(description: &Description<'_, '_>) -> PyResult<()> {
 /// Rejects memory that the requested device cannot access.
 pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
     match wanted {
-        Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+        Some(wanted) if !wanted.can_access(found) => Err(elsewhere(found, wanted).into()),
         _ => Ok(()),
     }
 }
@@ -97,9 +99,13 @@ pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
     }
     let address = descriptor.ptr().addr();
     match device_of_pointer(address)? {
-        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
+        None => {
+            let got = format_args!("{address:#x}, where no CUDA memory is according to the driver");
+            let expected = format_args!("memory that CUDA allocated, as {wanted} is requested");
+            Err(DeviceError::new("device", &expected, &got).with_kind(DeviceErrorKind::Mismatch).into())
+        }
         Some(found) if wanted.can_access(found) => Ok(()),
-        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+        Some(found) => Err(elsewhere(found, wanted).into()),
     }
 }
 

@@ -59,8 +59,7 @@ impl SharedTensor {
     /// The parts of a tensor, whose memory is exported. The current stream waits for all others that use it.
     ///
     /// # Errors
-    /// [`crate::ExchangeError::Guarded`]; [`crate::DeviceError::Capturing`] and [`crate::DeviceError::Driver`] for the current
-    /// stream.
+    /// [`crate::ExchangeError`] while a guard reads the memory; [`crate::DeviceError`] for the current stream.
     pub fn of(py: Python<'_>, tensor: &Tensor) -> Result<SharedTensor> {
         // The extension makes this stream wait for its own ones before it releases its owner.
         sync::order_current_stream(py, tensor)?;

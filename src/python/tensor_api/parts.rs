@@ -7,7 +7,7 @@ use dlpark::ffi::{DLDataType, DLDevice};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dims::{Dim, Dims, DimsError};
+use crate::dims::{Dim, Dims, empty_label};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise};
@@ -169,7 +169,7 @@ unsafe fn read_labels(labels: &[Label]) -> Result<Dims> {
             // SAFETY: by this function's contract.
             let text = unsafe { entries(label.text, label.len) };
             let text = std::str::from_utf8(text).ok().filter(|text| !text.is_empty());
-            text.map(|text| Dim::Label(text.into())).ok_or(DimsError::Empty { axis })
+            text.map(|text| Dim::Label(text.into())).ok_or_else(|| empty_label(axis))
         }
     };
     Ok(Dims::new(labels.iter().enumerate().map(dim).collect::<Result<_, _>>()?)?)

@@ -3,7 +3,7 @@
 use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry, small_blocks};
 use crate::device::Device;
 #[cfg(all(feature = "python", feature = "signature"))]
-use crate::device::DeviceError;
+use crate::device::unsupported;
 use crate::error::{Error, Result};
 #[cfg(all(feature = "python", feature = "signature"))]
 use crate::memory::cuda::ipc::Exported;
@@ -50,7 +50,7 @@ impl Owner {
             Some(OwnerKind::Block(block)) => block.exported(),
             _ => None,
         };
-        let exported = exported.ok_or(DeviceError::NotSupported { device })??;
+        let exported = exported.ok_or_else(|| unsupported(device))??;
         Ok((owner, start, exported))
     }
 

@@ -30,6 +30,8 @@ use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
 #[cfg(feature = "cuda-any")]
 pub(crate) use exclusive::ExclusiveOwner;
+#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
+pub(crate) use exclusive::shared;
 #[cfg(feature = "ndarray")]
 pub(crate) use guard::Guard;
 use object::Object;

@@ -6,7 +6,7 @@ use super::Owner;
 #[cfg(any(feature = "ndarray", feature = "fields"))]
 use super::OwnerInner;
 #[cfg(any(feature = "ndarray", feature = "fields"))]
-use crate::protocol::ExchangeError;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 
 /// Counts one reader, also if it panics.
 #[cfg(any(feature = "ndarray", feature = "fields"))]
@@ -61,7 +61,7 @@ impl Owner {
     #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
         let exported = self.0.as_ref().is_some_and(|inner| inner.exported.load(Ordering::SeqCst));
-        if exported { Err(ExchangeError::Exported) } else { Ok(()) }
+        if exported { Err(exported_memory()) } else { Ok(()) }
     }
 
     /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
@@ -76,4 +76,15 @@ impl Owner {
         self.check_not_exported()?;
         Ok(read())
     }
+}
+
+/// Returns the error for memory that was exported to another library, or comes from Python, where others may write to it.
+#[cfg(any(feature = "ndarray", feature = "fields"))]
+#[cold]
+fn exported_memory() -> ExchangeError {
+    let expected = "memory that was never exported, or that array_view_mut or into_array has found to be back";
+    let got = "memory that was exported, or comes from Python, to which others may write";
+    ExchangeError::new("owner", &expected, &got)
+        .with_fix(&"copy it before the export, borrow it as an argument (In), or use the unsafe functions")
+        .with_kind(ExchangeErrorKind::Exported)
 }

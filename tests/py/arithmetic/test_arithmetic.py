@@ -265,7 +265,7 @@ def test_assignment_goes_by_labels() -> None:
     assert (box.to_numpy()[1] == column.to_numpy()).all()
     box[:, 2, 0] = dl.full((1,), 7.0, dims="I")
     assert box.to_numpy()[:, 2, 0].tolist() == [7, 7]
-    with pytest.raises(dl.DimsError, match=r'label "I" is not one of \(J, K\)'):
+    with pytest.raises(dl.DimsError, match=r'the labels \(J, K\) only, got one with "I"'):
         box[0] = plane
     with pytest.raises(dl.LayoutError, match='"K"'):
         box[...] = numbered((3,), dims="K")

@@ -98,7 +98,7 @@ def test_members_of_structures_are_fields() -> None:
     cell = dl.frombuffer(particles[2], (1,), "int32", offset=Particle.cell.offset)
     cell[0] = np.int32(7)
     assert particles[2].cell == 7
-    with pytest.raises(dl.DTypeError, match="structured; allowed are numbers and bool: take one field of it"):
+    with pytest.raises(dl.DTypeError, match="structured; take one field of it"):
         dl.from_dlpack(particles)
     with pytest.raises(dl.ExchangeError, match="bytes 0 to 128 of a buffer of 120 bytes"):
         dl.frombuffer(particles, (6,), "float64", strides=(size,))

@@ -49,15 +49,15 @@ def test_memory_that_a_device_does_not_reach_is_refused() -> None:
     cases += [("cuda_managed", "cuda_host"), ("cuda_host", "cuda_managed")]
     for device, user in cases:
         field = dl.zeros(N, device=device)
-        with pytest.raises(dl.DeviceError, match=f'field "f": device: the memory is on {device}, wanted on {user}'):
+        with pytest.raises(dl.DeviceError, match=f'field "f": device: expected memory on {user}, got memory on {device}'):
             dl.Signature(f=SPEC, device=user).bind(f=field)
-        with pytest.raises(dl.DeviceError, match=f"the memory is on {device}, wanted on {user}"):
+        with pytest.raises(dl.DeviceError, match=f"expected memory on {user}, got memory on {device}"):
             dl.describe(field, device=user)
 
 
 @pytest.mark.two_devices
 def test_memory_of_another_gpu_is_refused() -> None:
-    with pytest.raises(dl.DeviceError, match="the memory is on cuda:1, wanted on cuda:0"):
+    with pytest.raises(dl.DeviceError, match="expected memory on cuda:0, got memory on cuda:1"):
         dl.Signature(f=SPEC, device="cuda:0").bind(f=dl.zeros(N, device="cuda:1"))
 
 

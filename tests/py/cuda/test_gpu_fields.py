@@ -124,7 +124,7 @@ def test_arguments_of_a_stencil() -> None:
     inp, out = field_on("cuda:0"), dl.zeros((5, 7), dims="KI", device="cuda:0")
     with signature.bind(inp=inp, out=out) as bound:
         assert (bound.inp.ptr, bound.out.ptr) == (inp.ptr, out.ptr)
-    with pytest.raises(dl.DeviceError, match=r'field "inp".*on cpu, wanted on cuda:0'):
+    with pytest.raises(dl.DeviceError, match=r'field "inp".*expected memory on cuda:0, got memory on cpu'):
         signature.bind(inp=field_on("cpu"), out=out)
 
 
@@ -145,7 +145,7 @@ def test_temporaries_on_a_device() -> None:
             assert bound.x.ptr != field.ptr
             dl.from_dlpack(bound.x)[...] = 2.0 * values
         assert (held(field) == 2.0 * values).all()
-    with pytest.raises(dl.DTypeError, match='field "x": dtype: float32; wanted is float64'):
+    with pytest.raises(dl.DTypeError, match='field "x": dtype: expected float64, got float32'):
         signature.bind(x=dl.from_array(values, "float32", device="cuda:0"))
 
 

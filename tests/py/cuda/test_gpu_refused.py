@@ -43,7 +43,7 @@ NO_ORDER = [name for name in STREAMS if name.startswith(("zeros", "cuda"))]
 def test_invalid_streams(name: str) -> None:
     wrong = [0, -2, "x", 1.5, 1 << 70, (0, 1)] + [-1] * (name in NO_ORDER) + [None] * name.startswith("cuda.stream")
     for stream in wrong:
-        with pytest.raises(dl.ExchangeError, match=r"^stream: .*; allowed is "):
+        with pytest.raises(dl.ExchangeError, match=r"^stream: expected "):
             STREAMS[name](stream)
 
 
@@ -62,7 +62,7 @@ def test_the_host_has_no_streams() -> None:
         lambda: dl.zeros(3).to_device("cpu", stream=1),
         lambda: field_on().__dlpack__(dl_device=(1, 0), stream=1),
     ):
-        with pytest.raises(dl.ExchangeError, match=r"^stream: 1; allowed is None on the host"):
+        with pytest.raises(dl.ExchangeError, match=r"^stream: expected None on the host"):
             use()
 
 

@@ -44,7 +44,7 @@ def test_memory_of_devices_is_described_and_not_owned(name: str) -> None:
     for stream in wrong:
         with pytest.raises(dl.ExchangeError, match="stream: "):
             dl.describe(make(), stream=stream)
-    with pytest.raises(dl.DeviceError, match=f"on {device}, wanted on cpu"):
+    with pytest.raises(dl.DeviceError, match=f"expected memory on cpu, got memory on {device}"):
         dl.describe(make(), device="cpu")
     for refuse in (dl.from_dlpack, dl.as_numpy, dl.from_array, lambda obj: dl.zeros(6).__setitem__(..., obj)):
         with pytest.raises((dl.DeviceError, dl.NoSuchBufferError), match=device):
@@ -53,7 +53,7 @@ def test_memory_of_devices_is_described_and_not_owned(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dlfield", "dlpack-c", "dlpack capsule"])
 def test_streams_that_cannot_be_passed_on(name: str) -> None:
-    with pytest.raises(dl.ExchangeError, match="stream: 7; allowed is None, or -1"):
+    with pytest.raises(dl.ExchangeError, match="stream: expected None, or -1 .* got 7$"):
         dl.describe(ON_CUDA[name](), stream=7)
 
 

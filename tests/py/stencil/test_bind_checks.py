@@ -163,7 +163,7 @@ def test_the_callers_word_makes_a_legacy_capsule_writable() -> None:
 
 
 def test_names_are_checked() -> None:
-    with pytest.raises(TypeError, match='"x": unexpected; allowed are none'):
+    with pytest.raises(TypeError, match='"x": unexpected; the fields are none'):
         dl.Signature().bind(x=5)
     with pytest.raises(TypeError, match=r"'bind' for 'dlfield.Signature' objects doesn't apply to a 'int' object"):
         dl.Signature.bind(5)  # type: ignore[arg-type]

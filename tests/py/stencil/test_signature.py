@@ -154,7 +154,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"alignment_size": 0}, dl.LayoutError, "alignment_size: 0 bytes"),
     ({"alignment_size": 1 << 64}, dl.LayoutError, "alignment_size: .*64 bits"),
     ({"alignment_size": "64"}, TypeError, "alignment_size: '64' is not an integer"),
-    ({"shape": (None, -1)}, dl.LayoutError, "shape: extent -1 at axis 1"),
+    ({"shape": (None, -1)}, dl.LayoutError, "shape: .* got -1 at axis 1"),
     ({"shape": 5}, TypeError, "shape: 5 is not a sequence of integers, names of sizes or None"),
     ({"shape": (1.5, 2)}, TypeError, r"shape: 1\.5 is not an integer"),
     ({"shape": "IJ"}, TypeError, "^shape: "),

@@ -23,6 +23,8 @@ pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::capture::raw;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
+#[cfg(feature = "fields")]
+pub(crate) use self::driver::of_cudarc;
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use self::ipc::OpenedMemory;
 #[cfg(all(feature = "python", feature = "signature"))]
@@ -32,8 +34,8 @@ pub(crate) use self::order::wait;
 #[cfg(feature = "python")]
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::stream_uses::StreamUses;
-pub(super) use self::streams::check_stream;
 pub(crate) use self::streams::error_if_capturing;
+pub(super) use self::streams::ordinal_of;
 pub use self::streams::{
     device_count, device_name, init, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };
