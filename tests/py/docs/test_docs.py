@@ -31,7 +31,7 @@ ELSEWHERE = {
     "gpu/storages.md": "cuda/test_gpu_docs.py",
     "kernels/c.md": "docs/test_docs.py",
 }
-# Code for a device, which tests/py/cuda/test_gpu_docs.py runs, and Rust, which the documentation tests of the crate run.
+# For a device, which tests/py/cuda/test_gpu_docs.py runs, and Rust, which the documentation tests of the crate run.
 OTHERS = {("docs/gpu/fields.md", "py"), ("docs/kernels/rust.md", "rust")}
 # Pages with files of a whole program, which a test below runs.
 SCRIPTS = {"docs/processes/shared-memory.md"}
