@@ -183,5 +183,5 @@ pub use tensor::{Element, Index, Owner, Tensor};
 
 /// Runs the examples of the page.
 #[cfg(all(doctest, feature = "python"))]
-#[doc = include_str!("../docs/rust.md")]
+#[doc = include_str!("../docs/kernels/rust.md")]
 mod rust_page {}
