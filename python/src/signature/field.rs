@@ -13,7 +13,7 @@ use crate::signature::argument::describe_argument;
 use dlfield::native::import::Hooks;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Fit, Writeback, errors, import, interrupt};
-use dlfield::{Descriptor, Device, FieldSpec, Owner, Tensor};
+use dlfield::{Descriptor, Device, DeviceErrorKind, FieldSpec, Owner, Tensor};
 
 /// An argument that was described and checked.
 pub(crate) struct Field {
@@ -58,7 +58,13 @@ impl Field {
             return Ok(Field { original: described.unbind(), extras: None });
         }
         let named = |error: dlfield::Error| PyErr::from(error.in_field(name));
-        let fit = spec.fit(found, device, signature.copies).map_err(named)?;
+        let fit = spec.fit(found, device, signature.copies).map_err(|error| match error {
+            dlfield::Error::Device(error) if error.kind() == DeviceErrorKind::Mismatch => {
+                let fix = format_args!("copy it there: from_dlpack(obj, device='{device}')");
+                named(error.with_fix(&fix).into())
+            }
+            error => named(error),
+        })?;
         if found.device() != device && device == Device::CPU && !matches!(fit, Fit::Copied(_)) {
             // The host is about to use pinned or managed memory.
             let description = described.get().parts(py);
