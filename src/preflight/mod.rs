@@ -107,8 +107,7 @@ impl Preflight {
     /// // A read-only array, to be written.
     /// assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
     /// ```
-    #[doc(hidden)]
-    pub fn own(target: Target, readonly: bool, write: bool) -> Preflight {
+    pub(crate) fn own(target: Target, readonly: bool, write: bool) -> Preflight {
         if let Some(never) = unwritable(target, write) {
             return never;
         }
@@ -128,8 +127,7 @@ impl Preflight {
     /// let found = Preflight::refused("obj is a list; allowed are arrays");
     /// assert_eq!((found.reason.as_str(), found.fix.as_str()), ("obj is a list", "allowed are arrays"));
     /// ```
-    #[doc(hidden)]
-    pub fn refused(message: &str) -> Preflight {
+    pub(crate) fn refused(message: &str) -> Preflight {
         let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
         Preflight::impossible(reason, fix)
     }
@@ -211,16 +209,14 @@ fn is_cuda(device: Device) -> bool {
 
 /// Returns whether PyTorch can share the memory, if it has the element type: [`preflight`] without the reasons.
 #[cfg(feature = "python")]
-#[doc(hidden)]
-pub fn torch_shares(field: &Descriptor) -> bool {
+pub(crate) fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
 }
 
 /// Returns whether JAX takes the memory as it is, whatever its version and its setting of x64. It may take others too:
 /// [`preflight`] says which.
 #[cfg(feature = "python")]
-#[doc(hidden)]
-pub fn jax_takes(field: &Descriptor) -> bool {
+pub(crate) fn jax_takes(field: &Descriptor) -> bool {
     let narrow =
         [DType::F32, DType::I32, DType::F16, DType::BF16, DType::C64, DType::I8, DType::U8, DType::I16, DType::U32];
     let usual = field.device() == Device::CPU && !field.is_readonly() && narrow.contains(&field.dtype());

@@ -2,7 +2,7 @@
 
 use std::ptr::without_provenance_mut;
 
-use dlfield::native::{Extents, is_compact};
+use dlfield::testing::{Extents, is_compact};
 use dlfield::{DType, Descriptor, Device, Preflight, Support, Target, Verdict, preflight};
 use proptest::prelude::*;
 

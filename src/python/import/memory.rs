@@ -96,3 +96,25 @@ pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Re
         None => owner,
     })
 }
+
+/// Rejects memory that the requested device cannot access.
+pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
+    match wanted {
+        Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Rejects memory that, according to the driver, is on another device than the wanted one.
+#[cold]
+pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
+    if descriptor.size() == 0 || !cuda::is_available() {
+        return Ok(());
+    }
+    let address = descriptor.ptr().addr();
+    match device_of_pointer(address)? {
+        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
+        Some(found) if wanted.can_access(found) => Ok(()),
+        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+    }
+}

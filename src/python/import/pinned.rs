@@ -87,6 +87,16 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     Ok(owner)
 }
 
+/// Returns an owner that keeps described memory in place; `None` if the description has one from the producer.
+pub fn pin_described(description: &Description<'_, '_>) -> PyResult<Option<Owner>> {
+    if description.owner.is_some() { Ok(None) } else { pinned(&description.object, description.descriptor).map(Some) }
+}
+
+/// Rejects described memory that belongs to the object if the object has moved or reshaped it since.
+pub fn check_described(description: &Description<'_, '_>) -> PyResult<()> {
+    if description.owner.is_some() { Ok(()) } else { check_unmoved(&description.object, description.descriptor) }
+}
+
 impl<'py> Imported<'_, 'py> {
     /// Rejects memory that its array has moved since it was located.
     #[cold]

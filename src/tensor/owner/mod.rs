@@ -149,9 +149,8 @@ impl Owner {
     pub const NONE: Owner = Owner(None);
 
     /// Returns the streams that use the memory, if a device can.
-    #[doc(hidden)]
     #[inline]
-    pub fn stream_uses(&self) -> Option<&StreamUses> {
+    pub(crate) fn stream_uses(&self) -> Option<&StreamUses> {
         self.owner_with_uses()?.0.as_deref()?.uses.own()
     }
 
