@@ -176,8 +176,7 @@ impl Spec {
 
     /// Sets whether a slice has cut the halo: see [`crate::Descriptor::halo_is_cut`].
     #[must_use]
-    #[doc(hidden)]
-    pub fn halo_is_cut(mut self, is_cut: bool) -> Spec {
+    pub(crate) fn halo_is_cut(mut self, is_cut: bool) -> Spec {
         self.metadata.halo_is_cut = is_cut;
         self
     }

@@ -139,8 +139,7 @@ impl Preflight {
     /// use dlfield::{Preflight, Verdict};
     /// assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
     /// ```
-    #[doc(hidden)]
-    pub fn exported_copy(write: bool) -> Preflight {
+    pub(crate) fn exported_copy(write: bool) -> Preflight {
         Preflight::copy("obj exports a copy, not its own memory", "pass copy=None to take that copy", write)
     }
 
@@ -282,4 +281,30 @@ fn byte_strides(field: &Descriptor) -> String {
 fn tuple(numbers: impl Iterator<Item = i64>) -> String {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     format!("({}{})", numbers.join(", "), if numbers.len() == 1 { "," } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frameworks_have_names_and_their_own_arrays_are_handed_on() {
+        assert_eq!(Target::from_name("NumPy"), None);
+        for target in Target::ALL {
+            assert_eq!(Target::from_name(target.name()), Some(target));
+            assert!(Preflight::own(target, true, false).is_zero_copy());
+            let written = Preflight::own(target, false, true).verdict;
+            assert_eq!(written, if target == Target::Jax { Verdict::Impossible } else { Verdict::ZeroCopy });
+        }
+        assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
+    }
+
+    #[test]
+    fn errors_are_taken_apart() {
+        let found = Preflight::refused("dtype: '>f8' is not native; allowed is: convert; with this");
+        assert_eq!((found.verdict, &*found.reason), (Verdict::Impossible, "dtype: '>f8' is not native"));
+        assert_eq!(found.fix, "allowed is: convert; with this");
+        assert_eq!(Preflight::refused("no more than this").to_string(), "impossible: no more than this");
+        assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
+    }
 }

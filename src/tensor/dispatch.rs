@@ -6,7 +6,8 @@ use crate::error::Error;
 impl Error {
     /// The error for a field whose element type [`dispatch!`](crate::dispatch!) does not allow.
     #[cold]
-    pub(crate) fn of_dispatch(field: &str, found: DType, allowed: &[DType]) -> Error {
+    #[doc(hidden)]
+    pub fn of_dispatch(field: &str, found: DType, allowed: &[DType]) -> Error {
         let wanted: Vec<&str> = allowed.iter().map(|dtype| dtype.name()).collect();
         Error::from(DTypeError::Unlike { found: found.name(), wanted: wanted.join(" or ") }).in_argument(field)
     }

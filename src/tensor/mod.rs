@@ -50,7 +50,7 @@ pub(crate) use managed::in_order;
 pub(crate) use managed::{consume_managed, owner_in};
 pub use owner::Owner;
 #[cfg(feature = "signature")]
-pub use owner::{BlockInfo, MemoryReport, report as memory_report};
+pub use owner::{BlockInfo, report as memory_report};
 #[cfg(feature = "ndarray")]
 pub use read::ReadGuard;
 #[cfg(all(feature = "python", feature = "signature"))]

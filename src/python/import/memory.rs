@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 
+use crate::cuda;
+use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::layout::is_compact;
-use crate::memory::cuda::{StreamUses, current_stream};
+use crate::memory::cuda::{StreamUses, current_stream, device_of_pointer};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::held_buffer::{Held, is_exporter};

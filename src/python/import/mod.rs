@@ -55,7 +55,7 @@ pub use self::dlpack::{adopt, inspect_capsule, take};
 pub use self::hooks::may_have_hooks;
 pub use self::host_device::is_pair;
 pub use self::imported::Imported;
-pub use self::memory::{Memory, check_device, check_place, memory_of, owner_of_pointer};
+pub use self::memory::{check_device, check_place, memory_of, owner_of_pointer};
 pub use self::metadata::{find_dims, metadata_of};
 pub use self::numpy::{is_as_described, locate as locate_array};
 pub use self::owners::object_to_keep;

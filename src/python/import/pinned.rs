@@ -11,7 +11,7 @@ use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
 use crate::python::import::type_info::{TypeInfo, torch_table};
 use crate::python::import::{numpy, owners, storages, torch};
-use crate::python::own_classes;
+use crate::python::own_classes::{self, Description};
 use crate::python::py_owner;
 use crate::python::tensor_api;
 use crate::tensor::Owner;

@@ -255,7 +255,7 @@ fn allocated(prototype: &DLTensor) -> Result<Managed<DLManagedTensorVersioned>> 
     }
     // SAFETY: the prototype's shape has `ndim` entries.
     let shape = if ndim == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(prototype.shape, ndim) } };
-    let dtype = DType::from_dlpack(prototype.dtype)?;
+    let dtype = crate::DType::from_dlpack(prototype.dtype)?;
     let device = Device::from_dlpack(prototype.device)?;
     Tensor::empty(&Spec::new(shape, dtype).with_device(device))?.to_versioned(false)
 }

@@ -320,9 +320,7 @@ fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>
 /// Parses the labels that `describe` is given.
 #[cold]
 fn describe_metadata(arguments: &[Argument<'_, '_>; 5]) -> PyResult<Metadata> {
-    let mut metadata = Metadata::default();
-    metadata.dims = given(&arguments[1]).map(args::dims).transpose()?;
-    Ok(metadata)
+    Ok(Metadata { dims: given(&arguments[1]).map(args::dims).transpose()?, ..Metadata::default() })
 }
 
 /// Parses the other optional arguments of `describe`.
