@@ -18,7 +18,7 @@ import dlfield as dl
 import rust_extension
 from report import grid
 
-ROUNDS = 7
+ROUNDS = 4
 #: A row whose cost of an item grows by more than this has a fault.
 LIMIT = 2.0
 
