@@ -11,7 +11,7 @@ use crate::python::from_py::borrows::CheckValues;
 use crate::tensor::{Element, ndarray as views};
 
 /// What arguments ask of their kinds. Only this crate can name these traits, so the kinds are its own types alone.
-mod sealed {
+pub(super) mod sealed {
     use crate::descriptor::Descriptor;
     use crate::error::Result;
     use crate::python::from_py::borrows::CheckValues;
