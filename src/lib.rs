@@ -194,5 +194,5 @@ pub mod testing {
 
 /// Runs the examples of the page.
 #[cfg(all(doctest, feature = "python"))]
-#[doc = include_str!("../docs/rust.md")]
+#[doc = include_str!("../docs/kernels/rust.md")]
 mod rust_page {}
