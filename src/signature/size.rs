@@ -96,7 +96,6 @@ impl fmt::Display for Size {
 }
 
 /// Rejects fields that disagree on a named size. `field` returns the given ones by position in the signature.
-#[doc(hidden)]
 #[inline]
 pub fn check_sizes<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<()> {
     if signature.named_extents.is_empty() { Ok(()) } else { agree(signature, field) }

@@ -4,8 +4,8 @@
 
 use std::ptr::null_mut;
 
-use dlfield::native::protocol::dlpack::VERSION;
-use dlfield::{Error, Tensor};
+use dlfield::testing::protocol::dlpack::VERSION;
+use dlfield::{Error, ExchangeError, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};
 

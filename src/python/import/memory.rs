@@ -2,14 +2,16 @@
 
 use pyo3::prelude::*;
 
+use crate::cuda;
+use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{DeviceError, DeviceErrorKind, Result};
 use crate::layout::is_compact;
-use crate::memory::cuda::{StreamUses, current_stream};
+use crate::memory::cuda::{StreamUses, current_stream, device_of_pointer};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::held_buffer::{Held, is_exporter};
-use crate::python::import::request::{Request, RequestAccess, not_owned};
+use crate::python::import::request::{Request, RequestAccess, elsewhere, not_owned};
 use crate::python::import::table::share;
 use crate::python::own_classes;
 use crate::python::py_owner;
@@ -95,4 +97,30 @@ pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Re
         Some(uses) => owner.freed_after(uses),
         None => owner,
     })
+}
+
+/// Rejects memory that the requested device cannot access.
+pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
+    match wanted {
+        Some(wanted) if !wanted.can_access(found) => Err(elsewhere(found, wanted).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Rejects memory that, according to the driver, is on another device than the wanted one.
+#[cold]
+pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
+    if descriptor.size() == 0 || !cuda::is_available() {
+        return Ok(());
+    }
+    let address = descriptor.ptr().addr();
+    match device_of_pointer(address)? {
+        None => {
+            let got = format_args!("{address:#x}, where no CUDA memory is according to the driver");
+            let expected = format_args!("memory that CUDA allocated, as {wanted} is requested");
+            Err(DeviceError::new("device", &expected, &got).with_kind(DeviceErrorKind::Mismatch).into())
+        }
+        Some(found) if wanted.can_access(found) => Ok(()),
+        Some(found) => Err(elsewhere(found, wanted).into()),
+    }
 }
