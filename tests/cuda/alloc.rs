@@ -69,9 +69,8 @@ fn devices_and_streams_that_are_not_there_are_named() {
     let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(missing));
     assert!(matches!(refused, Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Unavailable));
     // SAFETY: 0 is rejected before the driver is asked.
-    assert!(
-        matches!(unsafe { Stream::borrow_raw(GPU, 0) }, Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Stream)
-    );
+    let refused = unsafe { Stream::borrow_raw(GPU, 0) };
+    assert!(matches!(refused, Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Stream));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::ptr::null_mut;
 
 use dlfield::testing::protocol::dlpack::VERSION;
-use dlfield::{Error, ExchangeError, Tensor};
+use dlfield::{Error, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};
 

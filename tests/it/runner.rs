@@ -2,9 +2,8 @@
 
 #![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
 
-use dlfield::LayoutError::{AlignedIndexOverflow, AlignmentOverflow, Overflow};
 use dlfield::testing::is_contiguous;
-use dlfield::{AllocationLayout, DType, Error, Layout, Padding, Spec, Tensor};
+use dlfield::{AllocationLayout, DType, Error, Layout, LayoutErrorKind, Padding, Spec, Tensor};
 
 use crate::naive::{Bytes, indices, offset, offsets, size, wide};
 

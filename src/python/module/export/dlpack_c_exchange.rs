@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use crate::cuda::{self, current_stream};
 use crate::descriptor::read_only;
 use crate::device::{Device, unsupported};
-use crate::error::{Error, ExchangeError, IndexError, MemoryError, Result};
+use crate::error::{Error, ExchangeError, Result};
 use crate::layout::Spec;
 use crate::protocol::dlpack;
 use crate::protocol::dlpack::{checked_ndim, null_pointer, null_shape};

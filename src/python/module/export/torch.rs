@@ -13,7 +13,6 @@ use pyo3::{ffi, intern};
 
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{DTypeError, DeviceError, ExchangeError};
 use crate::preflight::torch_shares;
 use crate::python::convert::{args, errors};
 use crate::python::ffi::dlpack_c;

@@ -13,9 +13,7 @@ use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{
-    DTypeError, DTypeErrorKind, DeviceError, DimsError, Error, ExchangeError, LayoutError, MemoryError,
-};
+use crate::error::{DTypeErrorKind, Error};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
 use crate::memory::Contents;

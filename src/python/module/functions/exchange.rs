@@ -8,7 +8,6 @@ use pyo3::types::PyMapping;
 
 use crate::descriptor::{Descriptor, read_only};
 use crate::device::Device;
-use crate::error::{DTypeError, DeviceError, DimsError, ExchangeError, LayoutError, MemoryError};
 use crate::layout::Metadata;
 use crate::layout::extents::Extents;
 use crate::python::convert::{args, stream};

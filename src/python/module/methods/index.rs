@@ -302,7 +302,7 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
             let label = label.to_cow()?;
             return tensor.axis(&label).map_err(|error| match labels_in(tensor, item) {
                 Some(all) if label.chars().count() == ndim => {
-                    ErrorKind::Dims.error(format!("{error}: transpose({all})"))
+                    ErrorKind::Dims.error(format!("{error}; write transpose({all})"))
                 }
                 _ => error.into(),
             });

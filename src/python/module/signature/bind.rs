@@ -7,14 +7,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::error::{DTypeError, DeviceError, DimsError, Error, ExchangeError, LayoutError};
+use crate::error::Error;
 use crate::python::convert::errors;
 use crate::python::ffi::fastcall::{self, Definition};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
 use crate::python::module::signature::field::Field;
 use crate::python::module::signature::{PyBound, PySignature};
-use crate::signature::{missing, twice, unknown};
+use crate::signature::{missing, twice};
 
 static BIND: Definition = Definition::new(
     c"bind",

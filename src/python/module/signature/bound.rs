@@ -22,7 +22,6 @@ use crate::python::module::signature::hooks::Errors;
 use crate::signature::bound::common_domain;
 use crate::signature::overlap::{check_overlap, shared_copies};
 use crate::signature::size::check_sizes;
-use crate::signature::twice;
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
 ///
@@ -65,7 +64,7 @@ impl PyBound {
 
     /// Rejects fields that disagree on a named size.
     #[inline]
-    pub(crate) fn check_sizes(&self, signature: &PySignature) -> dlfield::Result<()> {
+    pub(crate) fn check_sizes(&self, signature: &PySignature) -> crate::Result<()> {
         check_sizes(&signature.signature, |place| self.original(place))
     }
 
