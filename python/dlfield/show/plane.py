@@ -23,7 +23,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A run along the smallest stride, at a place along `Plane.outer`. None in `cells` stands for what is left out."""
+    """A run along the smallest stride, at a place along `Plane.outer`. None in `cells` stands for omitted elements."""
 
     index: int
     cells: tuple[Cell | None, ...]
