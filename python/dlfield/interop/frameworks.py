@@ -271,7 +271,7 @@ def reaches(framework: str, device: int) -> bool:
 
 @functools.cache
 def shares(framework: str, dtype: str) -> bool | None:
-    """Return True if a framework shares memory of this dtype, False if it copies it, None if it does not have the dtype.
+    """Return True if a framework shares memory of this dtype, False if it copies it, None if it has no such dtype.
 
     Versions differ, so this tries the installed one, with one element that meets all other conditions. `preflight`
     calls it. Raises ImportError if PyTorch or JAX is not installed; CuPy is tried only if it and a GPU are available.

@@ -137,7 +137,7 @@ class _Kernel:
             raise TypeError(f"kernel: {self.name}(): expected parameters for one argument each, got {parameter}")
         if parameter.annotation is parameter.empty:
             if not (is_first and name in ("self", "cls")):
-                raise self._no_annotation(name, "it has none")
+                raise self._no_annotation(name, "none")
             self.scalars[name] = Scalar("", lambda value: value, object)
             return
         try:

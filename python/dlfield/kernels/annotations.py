@@ -63,8 +63,8 @@ class _FieldAnnotation:
             parts = parts[1:]
         if not 1 <= len(parts) <= 3:
             raise TypeError(
-                f"Field: expected Field[dtype], Field[dtype, dims] or Field[dtype, dims, access], each also with Any before "
-                f"the dtype, got {len(parts)} entries"
+                f"Field: expected Field[dtype], Field[dtype, dims] or Field[dtype, dims, access], each also with Any "
+                f"before the dtype, got {len(parts)} entries"
             )
         dims, shape = _labels_and_sizes(parts[1]) if len(parts) > 1 else (None, None)
         access: Any = parts[2] if len(parts) > 2 else "r"

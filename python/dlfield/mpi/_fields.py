@@ -104,8 +104,8 @@ def halo_widths(halo: Any, labels: Sequence[str]) -> Widths:
         pairs = [()]
     if len(pairs) != len(labels) or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         raise LayoutError(
-            f"halo: expected a number of points, or for each of the dims {' '.join(labels)} a number or (lower, upper), "
-            f"at least 0, got {halo!r}"
+            f"halo: expected a number of points, or for each of the dims {' '.join(labels)} a number or (lower, "
+            f"upper), at least 0, got {halo!r}"
         )
     return tuple((pair[0], pair[1]) for pair in pairs)
 
@@ -146,8 +146,8 @@ def described(field: Tensor, number: int, spec: Specification, widths: Widths) -
         staggered = shape[axis] - lower - upper - size
         if staggered not in (0, 1):
             raise LayoutError(
-                f"field {number}: expected {size + lower + upper} points along {label} with the halo {(lower, upper)}, or "
-                f"{size + lower + upper + 1} if it is staggered, got {shape[axis]}"
+                f"field {number}: expected {size + lower + upper} points along {label} with the halo {(lower, upper)}, "
+                f"or {size + lower + upper + 1} if it is staggered, got {shape[axis]}"
             )
         if lower < width[0] or upper < width[1]:
             raise LayoutError(f"field {number}: its halo {(lower, upper)} along {label} is less than {width} exchanged")

@@ -1,6 +1,7 @@
 """Which points of a field go to which process, without MPI.
 
-An offset is the position of a neighbour in the grid of processes, relative to this process: -1, 0 or 1 for each exchanged dimension.
+An offset is the position of a neighbour in the grid of processes, relative to this process: -1, 0 or 1 for each
+exchanged dimension.
 """
 
 import itertools
@@ -54,7 +55,7 @@ class FieldShape:
     axes: tuple[Axis | None, ...]
 
     def needs(self, offset: Offset, widths: Widths) -> bool:
-        """Whether the process at this offset has points of the halo; not along dimensions that the field does not have."""
+        """Return whether the process at this offset has points of the halo: not along dimensions without the field."""
         return all(
             step == 0 or (axis is not None and widths[dim][step > 0] > 0)
             for dim, (step, axis) in enumerate(zip(offset, self.axes, strict=True))

@@ -1,7 +1,7 @@
 """Shared memory for tensors: anonymous files of Linux, which no directory lists and which need no cleaning up.
 
 They do what `multiprocessing.shared_memory` does, whose resource tracker warns when it cleans up after a killed
-process. An anonymous file is deleted when the last process that has it ends, in any way, and is not limited by the size of
+process. An anonymous file is deleted when the last process that has it ends, and is not limited by the size of
 `/dev/shm`. Its name is where the process that made it has it open. It is sealed: nobody can shrink it under another's
 mapping.
 
@@ -194,13 +194,13 @@ def shared_name(tensor: Tensor) -> str:
     >>> dl.shared_name(dl.zeros(3))
     Traceback (most recent call last):
         ...
-    dlfield.ExchangeError: tensor: its memory is not shared; call Tensor.share() first, and pass its result or a view of it
+    dlfield.ExchangeError: tensor: its memory is not shared; call Tensor.share(), and pass its result or a view of it
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"tensor: expected a Tensor that Tensor.share() returned, got {type(tensor).__name__}")
     segment = _segment_of(tensor)
     if segment is None:
-        found = "its memory is not shared; call Tensor.share() first, and pass its result or a view of it"
+        found = "its memory is not shared; call Tensor.share(), and pass its result or a view of it"
         raise ExchangeError(f"tensor: {found}")
     _wait(tensor)
     return segment.name

@@ -115,7 +115,7 @@ def row_pitch(tensor: Tensor) -> int:
 
 
 def padding_text(tensor: Tensor) -> str:
-    """Return how many bytes behind each row belong to no element, or an empty text if there are none.
+    """Return how many bytes behind each row belong to no element, or an empty text for 0.
 
     Example
     -------

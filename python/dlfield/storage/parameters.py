@@ -97,8 +97,8 @@ def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
         device = Device(given)
         if device.type in ("cuda_host", "cuda_managed"):
             raise LayoutError(
-                f"device: expected 'gpu', 'cuda:N' or 'cpu', got {str(device)!r}; managed='cuda' makes managed memory, and "
-                "as_storage takes memory of either kind"
+                f"device: expected 'gpu', 'cuda:N' or 'cpu', got {str(device)!r}; managed='cuda' makes managed memory, "
+                "and as_storage takes memory of either kind"
             )
         return _gpu(device)
     # "C" and "F" are NumPy's orders, and imply no device.

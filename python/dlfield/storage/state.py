@@ -115,7 +115,7 @@ class SyncState:
 
 
 def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
-    """Return shape, first index, steps and directions of `part` in indices of `whole`; None if it is not a part of it."""
+    """Return shape, first index, steps and directions of `part` in indices of `whole`; None if it is elsewhere."""
     if part.dtype != whole.dtype:
         return None
     if part.size == 0:

@@ -191,7 +191,7 @@ def test_errors(arguments: Any, keywords: Any, error: type[Exception], message: 
 
 
 def test_from_tensor_names_other_arrays() -> None:
-    with pytest.raises(TypeError, match=r"field: found ndarray; allowed is a dlfield\.Tensor"):
+    with pytest.raises(TypeError, match=r"field: expected a dlfield\.Tensor, got ndarray"):
         dd.from_tensor(np.ones(3), 3)  # type: ignore[arg-type]
 
 

@@ -156,7 +156,7 @@ def test_names_that_are_no_labels() -> None:
 
 @pytest.mark.parametrize("other", [np.zeros(3), [1.0], None, xarray.Variable("x", [1.0])])
 def test_what_is_no_data_array(other: Any) -> None:
-    with pytest.raises(dl.NotAnArrayError, match=f"^data_array: found {type(other).__name__}"):
+    with pytest.raises(dl.NotAnArrayError, match=f"^data_array: .*, got {type(other).__name__}"):
         from_xarray(other)
 
 

@@ -259,6 +259,6 @@ def leaking_uses() -> dict[str, Callable[[], object]]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts with glibc")
 def test_nothing_leaks() -> None:
-    # Errors and decorations fill tables of the interpreter now and then: 8 KB in 400 rounds were no leak.
+    # Errors and decorations fill tables of the interpreter now and then: 8 KB in 400 rounds were not a leak.
     for growth in grown(__name__, "leaking_uses", 1500).values():
         growth.assert_none_in(1500)
