@@ -88,7 +88,7 @@ def kernel(
     >>> show(np.zeros((3, 4)), "two")
     Traceback (most recent call last):
         ...
-    TypeError: show(): argument 'factor': expected float, got 'two', a str
+    TypeError: show(): argument 'factor': expected float, got 'two' (str)
         show(inp: Field[float64, I J, cpu], factor: float)
     """
     options: dict[str, Any] = {"device": device, "on_mismatch": on_mismatch, "allow_overlap": allow_overlap}
@@ -236,7 +236,7 @@ class _Kernel:
         except OverflowError as error:
             found = f"{_shown(value)}: {error}"
         except (TypeError, ValueError):
-            found = f"{_shown(value)}, a {type(value).__name__}"
+            found = f"{_shown(value)} ({type(value).__name__})"
             if isinstance(value, Tensor) and value.ndim == 0 and self._fits(rule, value):
                 fix = f"; pass {name}={name}.item()"
         raise TypeError(self._message(f"argument {name!r}: expected {rule.text}, got {found}{fix}"))

@@ -137,7 +137,7 @@ def test_variables_of_a_dataset() -> None:
     field = dl.full((2, 3), 2.0, dims="KI")
     dataset = xarray.Dataset({"p": to_xarray(field), "t": to_xarray(dl.zeros((3,), dims="I"))})
     assert (from_xarray(dataset["p"]).ptr, from_xarray(dataset.t).dims) == (field.ptr, ("I",))
-    with pytest.raises(dl.NotAnArrayError, match=r"data_array: found Dataset.*dataset\['name'\]"):
+    with pytest.raises(dl.NotAnArrayError, match=r"data_array: expected .*, got Dataset; .*dataset\['name'\]"):
         from_xarray(dataset)
 
 
