@@ -104,9 +104,8 @@ def from_name(name: str) -> LayoutInfo:
         known = sorted({*_entries(), *presets})
         near = difflib.get_close_matches(str(name), known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownPresetError(
-            f"backend: no preset {name!r}; expected one of {', '.join(known)}, or register it{hint}"
-        )
+        names = ", ".join(known)
+        raise UnknownPresetError(f"backend: no preset {name!r}; expected one of {names}, or register it{hint}")
     preset = presets[name]
     layout_map = functools.partial(_preset_layout, name)
     return LayoutInfo(

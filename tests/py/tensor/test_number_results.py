@@ -286,7 +286,7 @@ def test_flags_are_numpys(keywords: dict[str, Any]) -> None:
         assert (flags.c_contiguous, flags.contiguous) == (expected.c_contiguous, expected.contiguous)
     with pytest.raises(KeyError, match="expected one of C_CONTIGUOUS"):
         field().flags["OTHER"]
-    with pytest.raises(KeyError, match="flags: expected .*, got 1"):
+    with pytest.raises(KeyError, match=r"flags: expected .*, got 1"):
         field().flags[1]
     with pytest.raises(AttributeError, match=r"^flags\.writeable: .*as_readonly\(\)"):
         field().flags.writeable = False

@@ -68,7 +68,7 @@ BUILT: dict[str, tuple[Callable[[], Any], Says]] = {
     "periodic that is labels": (lambda: built(periodic="IJ"), {0: "LayoutError: periodic: expected a bool"}),
     "an array without labels": (
         lambda: built(np.zeros((8, 8)), halo=2),
-        {0: "TypeError: spec: expected a field with dims"},
+        {0: "TypeError: spec: expected a field"},
     ),
     "a halo by a label of no dimension": (lambda: built(halo={"K": 1}), {0: "DimsError: halo: expected labels of"}),
     "a text that is one label": (lambda: built(dims="lat"), {0: "DimsError: dims: ('lat',) has 1 labels"}),
