@@ -43,14 +43,14 @@ pub struct Device {
 
 /// Returns the error for a device outside the DLPack header.
 #[cold]
-pub fn unknown_code(code: i64, id: i64) -> DeviceError {
+pub(crate) fn unknown_code(code: i64, id: i64) -> DeviceError {
     let expected = "a device type of DLPack 1.3 with an id of 0 or more, 0 for memory of the host";
     DeviceError::new("device", &expected, &format_args!("DLPack device ({code}, {id})"))
 }
 
 /// Returns the error for a device on which this build cannot allocate.
 #[cold]
-pub fn unsupported(device: Device) -> DeviceError {
+pub(crate) fn unsupported(device: Device) -> DeviceError {
     let expected = "'cpu', 'cuda:N', 'cuda_host' or 'cuda_managed'";
     let got = format_args!("{device}, on which dlfield cannot allocate");
     DeviceError::new("device", &expected, &got).with_kind(DeviceErrorKind::Unsupported)
@@ -58,7 +58,7 @@ pub fn unsupported(device: Device) -> DeviceError {
 
 /// Returns the error for memory that the expected device cannot access.
 #[cold]
-pub fn mismatch(found: Device, expected: Device) -> DeviceError {
+pub(crate) fn mismatch(found: Device, expected: Device) -> DeviceError {
     DeviceError::new("device", &format_args!("memory on {expected}"), &format_args!("memory on {found}"))
         .with_fix(&format_args!("copy it to '{expected}' first"))
         .with_kind(DeviceErrorKind::Mismatch)
@@ -86,7 +86,7 @@ pub(crate) fn stream_0() -> DeviceError {
 
 /// Returns the error for memory that the host cannot read.
 #[cold]
-pub fn not_host_readable(found: Device) -> DeviceError {
+pub(crate) fn not_host_readable(found: Device) -> DeviceError {
     let expected = "memory that the host can read, of cpu, cuda_host or cuda_managed";
     DeviceError::new("device", &expected, &format_args!("memory on {found}")).with_kind(DeviceErrorKind::Mismatch)
 }

@@ -301,7 +301,7 @@ pub(crate) fn empty_label(axis: usize) -> DimsError {
 
 /// Returns the error for a number of labels other than that of dimensions.
 #[cold]
-pub fn wrong_count(got: usize, ndim: usize) -> DimsError {
+pub(crate) fn wrong_count(got: usize, ndim: usize) -> DimsError {
     DimsError::new("dims", &"one label for each dimension", &format_args!("{got} labels for {ndim} dimensions"))
 }
 

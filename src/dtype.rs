@@ -210,7 +210,7 @@ impl DType {
 
 /// Returns the error for an element type other than the expected one.
 #[cold]
-pub fn mismatch(found: DType, expected: &dyn fmt::Display) -> DTypeError {
+pub(crate) fn mismatch(found: DType, expected: &dyn fmt::Display) -> DTypeError {
     DTypeError::new("dtype", expected, &found).with_kind(DTypeErrorKind::Mismatch)
 }
 

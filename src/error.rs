@@ -39,6 +39,12 @@ struct Parts<Kind> {
 
 impl<Kind: Copy + Default> ErrorOf<Kind> {
     /// Makes an error of the default kind, an invalid argument: "argument: expected X, got Y".
+    ///
+    /// # Example
+    /// ```
+    /// let error = dlfield::LayoutError::new("halo", &"0 or more", &-1);
+    /// assert_eq!(error.to_string(), "halo: expected 0 or more, got -1");
+    /// ```
     #[cold]
     pub fn new(argument: &str, expected: &dyn Display, got: &dyn Display) -> ErrorOf<Kind> {
         let (argument, expected, got) = (argument.to_owned(), expected.to_string(), got.to_string());
@@ -47,19 +53,25 @@ impl<Kind: Copy + Default> ErrorOf<Kind> {
 
     /// Makes an error of the default kind from a sentence that says what is wrong: "argument: sentence".
     #[cold]
-    pub fn from_sentence(argument: &str, sentence: &dyn Display) -> ErrorOf<Kind> {
+    pub(crate) fn from_sentence(argument: &str, sentence: &dyn Display) -> ErrorOf<Kind> {
         ErrorOf::new(argument, &"", sentence)
     }
 
     /// Sets the kind.
     #[cold]
     #[must_use]
-    pub fn with_kind(mut self, kind: Kind) -> ErrorOf<Kind> {
+    pub(crate) fn with_kind(mut self, kind: Kind) -> ErrorOf<Kind> {
         self.0.kind = kind;
         self
     }
 
     /// Sets how to fix the error, in words that follow a semicolon.
+    ///
+    /// # Example
+    /// ```
+    /// let error = dlfield::LayoutError::new("halo", &"0 or more", &-1).with_fix(&"pass 1");
+    /// assert!(error.to_string().ends_with("got -1; pass 1"));
+    /// ```
     #[cold]
     #[must_use]
     pub fn with_fix(mut self, fix: &dyn Display) -> ErrorOf<Kind> {
@@ -70,22 +82,40 @@ impl<Kind: Copy + Default> ErrorOf<Kind> {
     /// Puts the part of a call that the error is about before the argument, such as a field's name.
     #[cold]
     #[must_use]
-    pub fn within(mut self, part: &dyn Display) -> ErrorOf<Kind> {
+    pub(crate) fn within(mut self, part: &dyn Display) -> ErrorOf<Kind> {
         self.0.argument = format!("{part}: {}", self.0.argument);
         self
     }
 
     /// Returns the kind, by which code can decide what to do.
+    ///
+    /// # Example
+    /// ```
+    /// let error = dlfield::LayoutError::new("halo", &"0 or more", &-1);
+    /// assert_eq!(error.kind(), dlfield::LayoutErrorKind::Invalid);
+    /// ```
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
     /// Returns the argument that the error is about, by the name that the caller typed.
+    ///
+    /// # Example
+    /// ```
+    /// let error = dlfield::LayoutError::new("halo", &"0 or more", &-1);
+    /// assert_eq!(error.argument(), "halo");
+    /// ```
     pub fn argument(&self) -> &str {
         &self.0.argument
     }
 
     /// Returns what was found.
+    ///
+    /// # Example
+    /// ```
+    /// let error = dlfield::LayoutError::new("halo", &"0 or more", &-1);
+    /// assert_eq!(error.got(), "-1");
+    /// ```
     pub fn got(&self) -> &str {
         &self.0.got
     }
@@ -122,6 +152,12 @@ layer! {
     /// An invalid shape, layout, alignment, halo, origin or preset.
     LayoutError;
     /// What a caller can do about a [`LayoutError`].
+    ///
+    /// # Example
+    /// ```
+    /// let error = "rows".parse::<dlfield::Padding>().unwrap_err();
+    /// assert_eq!(error.kind(), dlfield::LayoutErrorKind::Invalid);
+    /// ```
     LayoutErrorKind {
         /// Correct the argument.
         Invalid,
@@ -138,6 +174,13 @@ layer! {
     /// An invalid or unsupported element type.
     DTypeError;
     /// What a caller can do about a [`DTypeError`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, DTypeErrorKind, Error, Spec, Tensor};
+    /// let Err(Error::DType(error)) = Tensor::full(&Spec::new(&[3], DType::F64), &[0; 4]) else { unreachable!() };
+    /// assert_eq!(error.kind(), DTypeErrorKind::Mismatch);
+    /// ```
     DTypeErrorKind {
         /// Correct the description of the elements, or the elements.
         Invalid,
@@ -158,6 +201,12 @@ layer! {
     /// Invalid dims.
     DimsError;
     /// What a caller can do about a [`DimsError`].
+    ///
+    /// # Example
+    /// ```
+    /// let error = dlfield::Dims::parse(["I", "I"]).unwrap_err();
+    /// assert_eq!(error.kind(), dlfield::DimsErrorKind::Invalid);
+    /// ```
     DimsErrorKind {
         /// Correct the labels or axes.
         Invalid,
@@ -170,6 +219,12 @@ layer! {
     /// An invalid or unavailable device or stream.
     DeviceError;
     /// What a caller can do about a [`DeviceError`].
+    ///
+    /// # Example
+    /// ```
+    /// let error = "tpu".parse::<dlfield::Device>().unwrap_err();
+    /// assert_eq!(error.kind(), dlfield::DeviceErrorKind::Invalid);
+    /// ```
     DeviceErrorKind {
         /// Correct the device.
         Invalid,
@@ -192,6 +247,13 @@ layer! {
     /// An invalid import from another library, or an invalid export request.
     ExchangeError;
     /// What a caller can do about an [`ExchangeError`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device, ExchangeErrorKind};
+    /// let error = Descriptor::new(std::ptr::null_mut(), Device::CPU, DType::F64, false, &[3], &[1]).unwrap_err();
+    /// assert_eq!(error.kind(), ExchangeErrorKind::Invalid);
+    /// ```
     ExchangeErrorKind {
         /// Correct what was exported or requested.
         Invalid,
@@ -216,6 +278,14 @@ layer! {
     /// An invalid index.
     IndexError;
     /// What a caller can do about an [`IndexError`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Error, Index, IndexErrorKind, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[3], DType::F64)).unwrap();
+    /// let Err(Error::Index(error)) = field.view(&[Index::At(3)]) else { unreachable!() };
+    /// assert_eq!(error.kind(), IndexErrorKind::OutOfBounds);
+    /// ```
     IndexErrorKind {
         /// Correct the position.
         OutOfBounds,
@@ -228,6 +298,14 @@ layer! {
     /// Arguments of a stencil that do not fit its signature, or each other.
     SignatureError;
     /// What a caller can do about a [`SignatureError`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, Error, FieldSpec, Signature, SignatureErrorKind};
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// let Err(Error::Signature(error)) = Signature::new([("inp", spec.clone()), ("inp", spec)]) else { unreachable!() };
+    /// assert_eq!(error.kind(), SignatureErrorKind::Fields);
+    /// ```
     SignatureErrorKind {
         /// Pass the fields of the signature, each once.
         Fields,
@@ -242,6 +320,14 @@ layer! {
     /// A failed allocation.
     MemoryError;
     /// What a caller can do about a [`MemoryError`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Error, MemoryErrorKind, Spec, Tensor};
+    /// if let Err(Error::Memory(error)) = Tensor::zeros(&Spec::new(&[1 << 55], DType::U8)) {
+    ///     assert_eq!(error.kind(), MemoryErrorKind::OutOfMemory);
+    /// }
+    /// ```
     MemoryErrorKind {
         /// Ask for less, or free memory first.
         OutOfMemory,

@@ -86,13 +86,13 @@ pub(crate) struct PresetRules {
 
 /// Returns the error for an alignment of a preset below one element, or one that is too large.
 #[cold]
-pub fn wrong_alignment(got: i64) -> LayoutError {
+pub(crate) fn wrong_alignment(got: i64) -> LayoutError {
     LayoutError::new("alignment", &"1 or more elements, below 2**31", &got)
 }
 
 /// Returns the error for ranks of I, J and K that are not a permutation.
 #[cold]
-pub fn wrong_ranks<T: Display>(ranks: &[T]) -> LayoutError {
+pub(crate) fn wrong_ranks<T: Display>(ranks: &[T]) -> LayoutError {
     LayoutError::new("layout", &"a permutation of (0, 1, 2) as ranks of I, J, K, 'C' or 'F'", &Tuple(ranks))
 }
 

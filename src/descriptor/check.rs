@@ -148,6 +148,6 @@ impl Descriptor {
 
 /// Returns the error for more dimensions than a library takes.
 #[cold]
-pub fn too_many_dims(got: usize) -> ExchangeError {
+pub(crate) fn too_many_dims(got: usize) -> ExchangeError {
     ExchangeError::new("ndim", &format_args!("at most {MAX_NDIM} dimensions"), &got)
 }

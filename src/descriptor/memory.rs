@@ -126,7 +126,7 @@ impl Descriptor {
 
 /// Returns the error for read-only memory that is to be written, or that a format cannot express.
 #[cold]
-pub fn read_only(argument: &str, fix: &str) -> ExchangeError {
+pub(crate) fn read_only(argument: &str, fix: &str) -> ExchangeError {
     ExchangeError::from_sentence(argument, &"the memory is read-only")
         .with_fix(&fix)
         .with_kind(ExchangeErrorKind::ReadOnly)

@@ -10,9 +10,9 @@ mod spans;
 
 use std::sync::{Arc, OnceLock};
 
-pub use self::check::too_many_dims;
+pub(crate) use self::check::too_many_dims;
 use self::halo_override::HaloOverride;
-pub use self::memory::read_only;
+pub(crate) use self::memory::read_only;
 use self::numbers::Numbers;
 #[cfg(any(feature = "python", feature = "signature"))]
 pub use self::spans::Spans;

@@ -49,13 +49,13 @@ pub fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), 
 
 /// Returns the error for an argument whose length differs from the number of dimensions.
 #[cold]
-pub fn wrong_count(argument: &str, got: usize, ndim: usize) -> LayoutError {
+pub(crate) fn wrong_count(argument: &str, got: usize, ndim: usize) -> LayoutError {
     LayoutError::new(argument, &"one entry for each dimension", &format_args!("{got} entries for {ndim} dimensions"))
 }
 
 /// Returns the error for more dimensions than a field can have.
 #[cold]
-pub fn too_many_dims(got: usize) -> LayoutError {
+pub(crate) fn too_many_dims(got: usize) -> LayoutError {
     LayoutError::new("shape", &format_args!("at most {MAX_NDIM} dimensions"), &got)
 }
 

@@ -259,7 +259,7 @@ fn check_inside(interface: &Interface, low: i128, high: i128, len: usize) -> Res
 /// Returns byte strides of compact elements, last index fastest; the descriptor rejects those of an invalid shape.
 /// Returns the error for elements outside the buffer that holds them.
 #[cold]
-pub fn outside_buffer(argument: &str, low: i128, high: i128, len: usize) -> ExchangeError {
+pub(crate) fn outside_buffer(argument: &str, low: i128, high: i128, len: usize) -> ExchangeError {
     let expected = format_args!("elements in bytes 0 to {len} of the buffer");
     ExchangeError::new(argument, &expected, &format_args!("{low} to {high}"))
         .with_fix(&"check offset, shape and strides")

@@ -136,26 +136,25 @@ fn row_major(shape: &[i64]) -> Extents {
 ///
 /// # Errors
 /// [`ExchangeError`] unless it is 0 to [`MAX_NDIM`].
-#[doc(hidden)]
-pub fn checked_ndim(ndim: i32) -> Result<usize, ExchangeError> {
+pub(crate) fn checked_ndim(ndim: i32) -> Result<usize, ExchangeError> {
     let checked = usize::try_from(ndim).ok().filter(|ndim| *ndim <= MAX_NDIM);
     checked.ok_or_else(|| ExchangeError::new("ndim", &format_args!("0 to {MAX_NDIM} dimensions"), &ndim))
 }
 
 /// Returns the error for a shape that is NULL.
 #[cold]
-pub fn null_shape(ndim: usize) -> ExchangeError {
+pub(crate) fn null_shape(ndim: usize) -> ExchangeError {
     ExchangeError::new("shape", &format_args!("{ndim} extents"), &"NULL")
 }
 
 /// Returns the error for a DLPack struct that is NULL.
 #[cold]
-pub fn null_pointer(argument: &str) -> ExchangeError {
+pub(crate) fn null_pointer(argument: &str) -> ExchangeError {
     ExchangeError::new(argument, &"the address of a DLPack struct", &"NULL")
 }
 
 /// Returns the error for a version whose struct layout is unknown.
 #[cold]
-pub fn unknown_version(version: DLPackVersion) -> ExchangeError {
+pub(crate) fn unknown_version(version: DLPackVersion) -> ExchangeError {
     ExchangeError::new("version", &"major version 1", &format_args!("DLPack {}.{}", version.major, version.minor))
 }

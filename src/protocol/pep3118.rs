@@ -119,11 +119,11 @@ fn refused(text: &str, letters: &str) -> DTypeError {
             ("elements up to d and Zd", "has a width that other libraries do not support", "convert it")
         }
         "c" | "s" | "p" | "u" | "w" => (NUMBERS, "holds text", ""),
-        _ if is_address(text) => (NUMBERS, "holds addresses", "describe the memory at the address instead"),
+        _ if is_address(text) => (NUMBERS, "holds addresses", "pass the address to from_pointer"),
         "O" => (NUMBERS, "holds Python objects, which cannot be shared as memory", ""),
         "x" => (NUMBERS, "holds nothing but padding", ""),
         _ if letters.starts_with('(') || letters.starts_with(|first: char| first.is_ascii_digit()) => {
-            ("one value per element", "has several", "make the count a dimension of the shape")
+            ("one value per element", "has several values", "make the count a dimension of the shape")
         }
         _ if letters.starts_with('T') => (NUMBERS, "is structured", "take one field of it at a time"),
         _ if letters.len() > 1 && letters.bytes().all(|byte| byte.is_ascii_graphic()) => {

@@ -44,7 +44,7 @@ pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 pub fn check_in_place(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     match py_owner::storage(py, tensor.owner()) {
         Some(storage) if !py_owner::has_elements(&storage, tensor.descriptor()).unwrap_or(false) => {
-            let got = "a storage to which PyTorch has given other memory since, as share_memory_() does";
+            let got = "a storage to which PyTorch has given other memory since the field was imported, as share_memory_() does";
             Err(ExchangeError::new("field", &"memory that is still that of the import", &got)
                 .with_fix(&"import the tensor after that: dl.from_dlpack(tensor.share_memory_())")
                 .with_kind(ExchangeErrorKind::Moved)

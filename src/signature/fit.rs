@@ -129,7 +129,7 @@ fn check_boundary(boundary: &[(i64, i64)], field: &Descriptor) -> Result<(), Lay
     let least: Vec<i64> = origin.iter().zip(boundary).map(|(origin, (lower, _))| *origin.max(lower)).collect();
     let expected = format_args!("{} or more, as the kernel reads points below its domain", Tuple(&least));
     Err(LayoutError::new("origin", &expected, &Tuple(origin))
-        .with_fix(&"pass a field with a halo or with that origin")
+        .with_fix(&format_args!("pass a field with a halo, or state origin={}", Tuple(&least)))
         .with_kind(LayoutErrorKind::Mismatch))
 }
 

@@ -330,13 +330,13 @@ pub fn unknown(name: &str, known: &[(Box<str>, FieldSpec)]) -> SignatureError {
 
 /// Returns the error for a field that was not passed and is not optional.
 #[cold]
-pub fn missing(name: &str) -> SignatureError {
+pub(crate) fn missing(name: &str) -> SignatureError {
     SignatureError::from_sentence(&field_of(name), &"missing")
         .with_fix(&"a field may be left out if its FieldSpec says optional")
 }
 
 /// Returns the error for a field that was passed twice.
 #[cold]
-pub fn twice(name: &str) -> SignatureError {
+pub(crate) fn twice(name: &str) -> SignatureError {
     SignatureError::from_sentence(&field_of(name), &"named twice").with_fix(&"name each field once")
 }

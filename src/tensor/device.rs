@@ -147,7 +147,7 @@ impl Tensor {
 
 /// Returns the error for a copy that was forbidden but is needed.
 #[cold]
-pub fn needs_copy(reason: &dyn Display) -> ExchangeError {
+pub(crate) fn needs_copy(reason: &dyn Display) -> ExchangeError {
     let sentence = format_args!("False, but {reason}");
     ExchangeError::from_sentence("copy", &sentence).with_kind(ExchangeErrorKind::NeedsCopy)
 }

@@ -31,7 +31,7 @@ pub enum Index {
 
 /// Returns the error for more entries than dimensions.
 #[cold]
-pub fn too_many(got: usize, ndim: usize) -> IndexError {
+pub(crate) fn too_many(got: usize, ndim: usize) -> IndexError {
     let got = format_args!("{got} for {ndim} dimensions");
     IndexError::new("index", &format_args!("at most {ndim} entries"), &got).with_kind(IndexErrorKind::TooMany)
 }

@@ -272,7 +272,7 @@ impl Tensor {
 
 /// Returns the error for an element type that a format cannot express.
 #[cold]
-pub fn inexpressible(dtype: DType, protocol: &str) -> ExchangeError {
+pub(crate) fn inexpressible(dtype: DType, protocol: &str) -> ExchangeError {
     ExchangeError::new("dtype", &format_args!("a dtype that {protocol} can express"), &dtype)
         .with_fix(&"use another protocol")
         .with_kind(ExchangeErrorKind::Unsupported)

@@ -38,7 +38,7 @@ fn a_copy_has_the_first_type_unless_the_fields_own_is_allowed() {
     }
     let complex = zeros(&[2, 3], DType::C64);
     let said = signature.bind_or_copy(&[("x", &complex)]).unwrap_err().to_string();
-    assert!(said.starts_with("field \"x\": dtype: complex64 cannot be cast to float32; "), "{said}");
+    assert!(said.ends_with("got a cast of complex64 to float32"), "{said}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn held_bytes(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 
 /// Returns the error for elements that are not contiguous in an order: `"C"`, `"F"` or `"C or F"`.
 #[cold]
-pub fn not_contiguous(order: &str) -> ExchangeError {
+pub(crate) fn not_contiguous(order: &str) -> ExchangeError {
     let expected = format_args!("{order}-contiguous elements, as the consumer requests");
     ExchangeError::new("strides", &expected, &"others")
         .with_fix(&"request strides, or pass a copy")

@@ -110,7 +110,7 @@ impl RequestAccess {
 
 /// Returns the error for a copy if the object's own memory is requested.
 #[cold]
-pub fn refused_copy(ownership: Ownership, reason: &str) -> ExchangeError {
+pub(crate) fn refused_copy(ownership: Ownership, reason: &str) -> ExchangeError {
     match ownership {
         Ownership::Borrow => ExchangeError::new("obj", &"an object that shares its own memory", &reason)
             .with_fix(&"take the copy with from_dlpack")
@@ -177,7 +177,7 @@ pub(super) fn elsewhere(found: Device, wanted: Device) -> DeviceError {
 
 /// Returns the error for a device whose memory dlfield cannot own.
 #[cold]
-pub fn not_owned(device: Device) -> DeviceError {
+pub(crate) fn not_owned(device: Device) -> DeviceError {
     let expected = "memory of the host or of CUDA, which dlfield can own";
     DeviceError::new("device", &expected, &format_args!("memory on {device}"))
         .with_fix(&"describe() it, or copy it to the host first")

@@ -291,7 +291,7 @@ def test_default_labels_count_if_dimensions_are_missing() -> None:
         box[...] = numbered((4,))
         assert (box.to_numpy() == np.arange(1, 5)[:, None]).all()
     with pytest.raises(
-        dl.LayoutError, match=r'"I" cannot become 4.*\(I\) are matched with dims \(I, J\) by label.*to_numpy\(\)'
+        dl.LayoutError, match=r'"I", or 1 to repeat, got 3.*\(I\) are matched with dims \(I, J\) by label.*to_numpy\(\)'
     ):
         dl.zeros((4, 3))[...] = numbered((3,))
 

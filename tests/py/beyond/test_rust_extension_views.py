@@ -54,7 +54,7 @@ def test_the_error_of_a_view_names_the_argument() -> None:
     views.fill_int32_matrix(out[::-1, ::2], 7)
     assert out.tolist() == [[7, 0, 7]] * 2
     wrong: list[tuple[type[Exception], str, Any]] = [
-        (dl.DTypeError, "dtype: int64", np.zeros((2, 3), "i8")),
+        (dl.DTypeError, "dtype: .* got int64", np.zeros((2, 3), "i8")),
         (dl.LayoutError, "ndim: 1", np.zeros(2, "i4")),
         (dl.DeviceError, "device: .* got memory on cuda:0", OnGpu()),
     ]
@@ -116,7 +116,7 @@ def test_bound_fields_have_views_in_the_signatures_order() -> None:
     out = np.zeros((2, 3))
     views.bound_copy(inp, out)
     assert out.tolist() == inp.to_numpy().T.tolist()
-    with pytest.raises(dl.DimsError, match='field "out": dims: 1 dimensions without labels'):
+    with pytest.raises(dl.DimsError, match='field "out": dims: .* got 1 dimensions without labels'):
         views.bound_copy(inp, out[0])
 
 

@@ -119,7 +119,7 @@ def test_objects_with_host_and_device_memory() -> None:
 def test_versions_that_are_read(make: Any, attribute: str, device: str, version: int) -> None:
     assert dl.describe(make(version=version)).device == device
     for wrong in (0, 1, 4, -1):
-        with pytest.raises(dl.ExchangeError, match=rf'{attribute}\["version"\]: {wrong}'):
+        with pytest.raises(dl.ExchangeError, match=rf'{attribute}\["version"\]: .* got {wrong}$'):
             dl.describe(make(version=wrong))
 
 
@@ -133,9 +133,9 @@ def test_streams(make: Any, legal: tuple[Any, ...], illegal: tuple[Any, ...]) ->
         assert dl.describe(make(), stream=stream).shape == (2, 3), "nothing is going on on any stream"
         assert dl.describe(make(stream=stream), stream=-1).shape == (2, 3), "the caller synchronizes"
     for stream in illegal:
-        with pytest.raises(dl.ExchangeError, match=rf'\["stream"\]: {stream}'):
+        with pytest.raises(dl.ExchangeError, match=rf'\["stream"\]: .* got {stream}$'):
             dl.describe(make(stream=stream))
-    with pytest.raises(dl.ExchangeError, match="stream: 99"):
+    with pytest.raises(dl.ExchangeError, match="stream: .* got 99$"):
         dl.describe(make(stream=1 << 40), stream=99)
     for stream in (*(value for value in illegal if value != -1), "x", 1.5, -2):
         with pytest.raises(dl.ExchangeError, match="stream"):
