@@ -102,9 +102,7 @@ impl ThreadDrops {
 pub(super) fn now(owner: OwnerKind) {
     // Blocks and elements own no other owner.
     let nests = match owner {
-        #[cfg(feature = "fields")]
         OwnerKind::Block(_) => false,
-        #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
         OwnerKind::Elements(_) => false,
         _ => true,
     };
@@ -162,7 +160,6 @@ impl OwnerKind {
     /// Returns whether no other process has the memory open, nor can open it any more.
     fn is_alone(&self) -> bool {
         match self {
-            #[cfg(feature = "fields")]
             OwnerKind::Block(block) => block.is_alone(),
             _ => true,
         }
