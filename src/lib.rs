@@ -72,7 +72,7 @@
 //!
 //! | feature | adds | brings along |
 //! |---|---|---|
-//! | none | [`Tensor`], [`Spec`], [`Signature`]: allocation, copies, exchange by DLPack, checks of arguments | `dlpark`, `rayon`, `half` |
+//! | none | [`Tensor`], [`Spec`], [`Signature`]: allocation, copies, exchange by DLPack, checks of arguments | `dlpark`, `rayon-core`, `half` |
 //! | `ndarray` | [`Tensor`] from and to arrays and vectors, views, loops over any view (`traverse`) | `ndarray`, `num-complex` |
 //! | `python` | the module `python`: arguments and return values of extensions | `pyo3`, `numpy`, the feature `ndarray` |
 //! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc` |

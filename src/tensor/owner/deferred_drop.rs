@@ -101,12 +101,7 @@ impl ThreadDrops {
 /// Drops an owner now, or at the end of the outermost drop.
 pub(super) fn now(owner: OwnerKind) {
     // Blocks and elements own no other owner.
-    let nests = match owner {
-        OwnerKind::Block(_) => false,
-        OwnerKind::Elements(_) => false,
-        _ => true,
-    };
-    if !nests {
+    if matches!(owner, OwnerKind::Block(_) | OwnerKind::Elements(_)) {
         return;
     }
     match DeferredDrop::begin() {

@@ -58,11 +58,8 @@ impl Owner {
     /// Rejects memory that another owner shares, or that is not known to have no other.
     pub(crate) fn check_exclusive(&mut self) -> Result<(), ExchangeError> {
         let Some(inner) = self.0.as_mut() else { return Err(ExchangeError::NotOwned) };
-        let is_kept_by_others = match &*inner.kind {
-            OwnerKind::Block(_) => false,
-            OwnerKind::Elements(_) | OwnerKind::Returned(_) => false,
-            _ => true,
-        };
+        let is_kept_by_others =
+            !matches!(&*inner.kind, OwnerKind::Block(_) | OwnerKind::Elements(_) | OwnerKind::Returned(_));
         let Some(inner) = Arc::get_mut(inner).filter(|_| !is_kept_by_others) else {
             return Err(if is_kept_by_others { ExchangeError::NotOwned } else { ExchangeError::Shared });
         };
