@@ -92,7 +92,7 @@ def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> No
 
 def test_the_page_runs_as_printed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    code = blocks(DOCS / "mpi.md", "python")
+    code = blocks(DOCS / "processes" / "mpi.md", "python")
     assert len(code) == 9
     program.write_text("\n".join(code))
     assert ranks.run(4, "-m", "mpi4py", program) == ""
@@ -116,5 +116,5 @@ def test_the_example_in_the_docstring_of_ghex() -> None:
 
 @needs_ghex
 def test_the_page_runs_as_shown_with_ghex() -> None:
-    code = f"import doctest; print(doctest.testfile({str(DOCS / 'mpi.md')!r}, module_relative=False))"
+    code = f"import doctest; print(doctest.testfile({str(DOCS / 'processes' / 'mpi.md')!r}, module_relative=False))"
     assert ranks.run(1, "-c", code) == "TestResults(failed=0, attempted=12)\n"

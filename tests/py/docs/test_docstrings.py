@@ -69,7 +69,7 @@ def test_examples_run(name: str) -> None:
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
-PAGE = (Path(__file__).parents[3] / "docs/howto/arithmetic.md").read_text(encoding="utf8")
+PAGE = (Path(__file__).parents[3] / "docs/fields/compute.md").read_text(encoding="utf8")
 ROWS = {
     name: result
     for names, result in re.findall(r"^\| (`\w+`[^|]*) \| ([^|]*) \|", PAGE, re.M)
