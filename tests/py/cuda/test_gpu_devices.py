@@ -125,7 +125,7 @@ WAYS.remove(("data interface", "cuda_host", "cuda:0"))
 def test_a_stencil_gets_the_memory_itself(source: str, device: str, user: str, on_mismatch: Any) -> None:
     field = field_on(device)
     for access in ("r", "w", "rw"):
-        spec = dl.FieldSpec("float64", "IJ", access=access)  # type: ignore[arg-type]
+        spec = dl.FieldSpec("float64", "IJ", access=access)
         with dl.Signature(f=spec, device=user, on_mismatch=on_mismatch).bind(f=SOURCES[source](field)) as bound:
             assert bound.f.ptr == field.ptr
     if source != "data interface":

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dlfield as dl
 from childproc import run_cases
 from fakes_interfaces import Exposing
-from untyped import np
 
 FIELD = np.zeros((2, 3))
 DIMS = ("x", "y")
