@@ -306,7 +306,6 @@ pub(crate) fn wrong_count(got: usize, ndim: usize) -> DimsError {
 }
 
 /// Returns the error for axes that are not those of `ndim` dimensions.
-#[cfg(feature = "fields")]
 #[cold]
 pub(crate) fn wrong_axes(axes: &[usize], ndim: usize) -> DimsError {
     let expected = format_args!("each of 0 to {} once, or each label once", ndim.saturating_sub(1));

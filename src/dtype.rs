@@ -76,7 +76,6 @@ table! {
 
 impl DType {
     /// The number of element types.
-    #[cfg(feature = "python")]
     pub(crate) const COUNT: usize = TABLE.len();
 
     /// Iterates over all element types, in the order of the table.

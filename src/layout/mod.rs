@@ -5,7 +5,6 @@
 
 use crate::error::{LayoutError, LayoutErrorKind, Tuple};
 
-#[cfg(feature = "fields")]
 mod allocation_layout;
 pub(crate) mod extents;
 mod metadata;
@@ -14,12 +13,9 @@ pub(crate) mod overlap;
 mod padding;
 mod promise;
 pub(crate) mod span;
-#[cfg(feature = "fields")]
 mod spec;
-#[cfg(feature = "fields")]
 mod strides;
 
-#[cfg(feature = "fields")]
 pub use allocation_layout::AllocationLayout;
 pub use extents::MAX_NDIM;
 pub(crate) use extents::{Extents, Halo};
@@ -29,16 +25,11 @@ pub use order::Layout;
 pub(crate) use overlap::{Strided, gcd, overlap};
 pub use padding::Padding;
 pub(crate) use promise::Promise;
-#[cfg(feature = "python")]
 pub(crate) use span::byte_strided_reach;
-#[cfg(feature = "fields")]
 pub(crate) use span::is_compact;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub(crate) use span::is_unshared;
 pub(crate) use span::{byte_span, is_contiguous, offset};
-#[cfg(feature = "fields")]
 pub use spec::Spec;
-#[cfg(feature = "signature")]
 pub(crate) use strides::lcm;
 
 /// Checks that an argument has one entry per dimension.
@@ -72,7 +63,6 @@ pub(crate) fn wrong_alignment_size(got: i64) -> LayoutError {
 }
 
 /// Returns the error for an alignment whose common multiple with the element size or the block alignment overflows.
-#[cfg(feature = "fields")]
 #[cold]
 pub(crate) fn alignment_too_large(got: i64, itemsize: usize) -> LayoutError {
     let expected =
@@ -81,14 +71,12 @@ pub(crate) fn alignment_too_large(got: i64, itemsize: usize) -> LayoutError {
 }
 
 /// Returns the error for an aligned index that is not in the field, nor the index after its last one.
-#[cfg(feature = "fields")]
 #[cold]
 pub(crate) fn wrong_aligned_index(axis: usize, got: i64, extent: i64) -> LayoutError {
     LayoutError::new("aligned_index", &format_args!("0 to {extent} at axis {axis} of extent {extent}"), &got)
 }
 
 /// Returns the error for a field to write whose elements may share memory with each other.
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 #[cold]
 pub(crate) fn shared_elements(shape: &[i64], strides: &[i64]) -> LayoutError {
     let expected = "strides that are each larger than the span of all smaller ones, as the field is written";

@@ -1,22 +1,16 @@
 //! Memory that has one owner only: it may be written to, and moved out.
 
-#[cfg(feature = "cuda-any")]
 use std::any::Any;
-#[cfg(feature = "cuda-any")]
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::{Owner, OwnerKind};
-#[cfg(feature = "cuda-any")]
 use super::{OwnerInner, deferred_drop, registry};
 use crate::error::{ExchangeError, ExchangeErrorKind};
-#[cfg(feature = "cuda-any")]
 use crate::memory::Block;
-#[cfg(feature = "cuda-any")]
 use crate::memory::cuda::StreamUses;
 
 /// The content of an owner that was the only one.
-#[cfg(feature = "cuda-any")]
 pub(crate) enum ExclusiveOwner {
     /// An allocation of this crate.
     Block(Block),
@@ -26,7 +20,6 @@ pub(crate) enum ExclusiveOwner {
 
 impl Owner {
     /// Returns the owner of what [`Owner::into_exclusive`] took out.
-    #[cfg(feature = "cuda-any")]
     pub(crate) fn from_exclusive(exclusive: ExclusiveOwner, uses: Option<Box<StreamUses>>) -> Owner {
         Owner(OwnerInner::with_stream_uses(
             match exclusive {
@@ -39,7 +32,6 @@ impl Owner {
 
     /// Returns the content, with the streams that use it. Returns `None` and drops the owner if others share it, or another
     /// library made the memory.
-    #[cfg(feature = "cuda-any")]
     pub(crate) fn into_exclusive(mut self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
         let mut inner = ManuallyDrop::new(registry::into_inner(self.0.take()?)?);
         let uses = inner.uses.take();
@@ -59,13 +51,11 @@ impl Owner {
     }
 
     /// Returns whether no other owner shares the memory; false for memory of other libraries.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn is_exclusive(&mut self) -> bool {
         self.find_others().is_none()
     }
 
     /// Rejects memory that another owner shares, or that is not known to have no other.
-    #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
     pub(crate) fn check_exclusive(&mut self) -> Result<(), ExchangeError> {
         let (sentence, expected, fix) = match self.find_others() {
             None => return Ok(()),
@@ -88,12 +78,8 @@ impl Owner {
     /// Returns who may use the memory besides this owner.
     fn find_others(&mut self) -> Option<Others> {
         let Some(inner) = self.0.as_mut() else { return Some(Others::Unknown) };
-        let is_kept_by_others = match &*inner.kind {
-            #[cfg(feature = "fields")]
-            OwnerKind::Block(_) => false,
-            OwnerKind::Elements(_) | OwnerKind::Returned(_) => false,
-            _ => true,
-        };
+        let is_kept_by_others =
+            !matches!(&*inner.kind, OwnerKind::Block(_) | OwnerKind::Elements(_) | OwnerKind::Returned(_));
         let Some(inner) = Arc::get_mut(inner).filter(|_| !is_kept_by_others) else {
             return Some(if is_kept_by_others { Others::Unknown } else { Others::Owners });
         };
@@ -111,7 +97,6 @@ impl Owner {
     }
 
     /// Removes the export mark if this is the only owner left; never for memory of other libraries.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn clear_exported(&mut self) {
         if self.is_exclusive()
             && let Some(inner) = self.0.as_mut().and_then(Arc::get_mut)
@@ -121,7 +106,6 @@ impl Owner {
     }
 
     /// Takes out the owned vector if its elements begin at `start` and have this type, and no other owner shares it.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
         let OwnerKind::Elements(elements) = &mut *Arc::get_mut(self.0.as_mut()?)?.kind else { return None };
         let elements = elements.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
@@ -130,7 +114,6 @@ impl Owner {
 }
 
 /// Who may use memory besides its owner.
-#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
 enum Others {
     /// Other owners of an allocation of this crate.
     Owners,
@@ -141,7 +124,6 @@ enum Others {
 }
 
 /// Returns the error for memory that has other owners.
-#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
 #[cold]
 pub(crate) fn shared() -> ExchangeError {
     ExchangeError::new("owner", &"a tensor that is the only owner of its memory", &"one that shares it")
@@ -149,7 +131,7 @@ pub(crate) fn shared() -> ExchangeError {
         .with_kind(ExchangeErrorKind::Shared)
 }
 
-#[cfg(all(test, feature = "ndarray"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

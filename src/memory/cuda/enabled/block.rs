@@ -7,21 +7,18 @@ use cudarc::driver::sys::{self, CUresult};
 use super::capture::raw;
 use super::context::{Relaxed, enter, own_stream};
 use super::driver::check;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::ipc;
 use super::lent::UsedStream;
 use super::order::order;
 use super::stream_uses::StreamUses;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::streams::error_if_capturing;
 use super::streams::is_capturing;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::use_lock::UseLock;
 use crate::device::Device;
 use crate::error::{MemoryError, Result};
 use crate::memory::Contents;
 use crate::memory::block::out_of_memory;
-#[cfg(all(feature = "python", feature = "signature"))]
+#[cfg(feature = "python")]
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::cuda::{Stream, current_stream};
 
@@ -29,7 +26,6 @@ use crate::memory::cuda::{Stream, current_stream};
 const ALIGNMENT: usize = 256;
 
 /// Allocations of a multiple of this share no memory with others, as far as the driver maps it for other processes.
-#[cfg(all(feature = "python", feature = "signature"))]
 const PIECE: usize = 2 << 20;
 
 /// An owned block of memory.
@@ -42,7 +38,6 @@ pub(in crate::memory) struct CudaMemory {
     used: UsedStream,
     kind: BlockKind,
     /// Of memory that other processes may open. Given back after the memory is freed.
-    #[cfg(all(feature = "python", feature = "signature"))]
     lock: Option<UseLock>,
 }
 
@@ -89,7 +84,7 @@ impl CudaMemory {
             device,
             used,
             kind,
-            #[cfg(all(feature = "python", feature = "signature"))]
+            #[cfg(feature = "python")]
             lock: None,
         };
         if contents == Contents::Zeros {
@@ -110,7 +105,7 @@ impl CudaMemory {
     ///
     /// # Errors
     /// As for [`CudaMemory::allocate`]; [`DeviceError`](crate::DeviceError) during a graph capture.
-    #[cfg(all(feature = "python", feature = "signature"))]
+    #[cfg(feature = "python")]
     pub(in crate::memory) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<CudaMemory> {
         let out_of_memory = || out_of_memory(bytes, ALIGNMENT, device);
         let current = current_stream(device);
@@ -149,14 +144,12 @@ impl CudaMemory {
     }
 
     /// Returns what another process needs to open the memory; `None` for memory that was not allocated for that.
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::memory) fn exported(&self) -> Option<Result<Exported>> {
         self.lock.as_ref().map(|lock| ipc::export(self.device, self.base, lock))
     }
 
     /// Returns whether no other process has the memory open, nor can open it any more.
     pub(in crate::memory) fn is_alone(&self) -> bool {
-        #[cfg(all(feature = "python", feature = "signature"))]
         if let Some(lock) = &self.lock {
             return lock.is_alone();
         }
@@ -165,7 +158,6 @@ impl CudaMemory {
 
     /// Returns where the allocation starts, if it is device memory that may be freed without asking other processes.
     pub(in crate::memory) fn base(&self) -> Option<usize> {
-        #[cfg(all(feature = "python", feature = "signature"))]
         if self.lock.is_some() {
             return None;
         }
