@@ -32,7 +32,6 @@ pub use cudarc::CudaView;
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
 pub use index::Index;
-#[cfg(feature = "python")]
 pub(crate) use managed::in_order;
 pub(crate) use managed::{consume_managed, owner_in};
 pub use owner::Owner;

@@ -2,7 +2,6 @@
 
 use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry, small_blocks};
 use crate::device::Device;
-#[cfg(feature = "python")]
 use crate::device::unsupported;
 use crate::error::{Error, Result};
 use crate::memory::cuda::ipc::Exported;

@@ -18,7 +18,6 @@ use crate::device::Device;
 use crate::error::{MemoryError, Result};
 use crate::memory::Contents;
 use crate::memory::block::out_of_memory;
-#[cfg(feature = "python")]
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::cuda::{Stream, current_stream};
 
@@ -84,7 +83,6 @@ impl CudaMemory {
             device,
             used,
             kind,
-            #[cfg(feature = "python")]
             lock: None,
         };
         if contents == Contents::Zeros {
@@ -105,7 +103,6 @@ impl CudaMemory {
     ///
     /// # Errors
     /// As for [`CudaMemory::allocate`]; [`DeviceError`](crate::DeviceError) during a graph capture.
-    #[cfg(feature = "python")]
     pub(in crate::memory) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<CudaMemory> {
         let out_of_memory = || out_of_memory(bytes, ALIGNMENT, device);
         let current = current_stream(device);

@@ -21,7 +21,6 @@ pub(crate) use self::capture::raw;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
 pub(crate) use self::driver::of_cudarc;
-#[cfg(feature = "python")]
 pub(crate) use self::ipc::OpenedMemory;
 pub(in crate::memory) use self::ipc::device_of_uuid;
 pub(crate) use self::lent::UsedStream;
