@@ -161,7 +161,10 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: kinds.on_cuda(np.zeros(2)), "device: expected memory on cuda:0, got memory on cpu"),
     (lambda: rx.sum([1.0]), "has no protocol of an array"),
     (lambda: rx.sum(np.zeros(3, ">f8")), "native byte order"),
-    (lambda: rx.sum(np.frombuffer(bytes(17), "u1")[1:].view("f8")), "expected an address that is a multiple of 8 bytes"),
+    (
+        lambda: rx.sum(np.frombuffer(bytes(17), "u1")[1:].view("f8")),
+        "expected an address that is a multiple of 8 bytes",
+    ),
     (lambda: kinds.fill(np.broadcast_to(0.0, (3,)), 1.0), "read-only"),
     (lambda: kinds.fill(dl.zeros(3).as_readonly(), 1.0), "read-only"),
     (lambda: kinds.fill(dl.zeros(3).__dlpack__(), 1.0), "read-only"),

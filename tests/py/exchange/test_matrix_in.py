@@ -126,12 +126,16 @@ def test_other_devices_and_streams_are_refused_for_host_memory(producer: str, re
             with pytest.raises((BufferError, RuntimeError, ValueError)):
                 read(obj, device=device)
             continue
-        with pytest.raises(dl.DeviceError, match=f"expected memory on {name}|{name}.* (cannot be used|cannot allocate)"):
+        with pytest.raises(
+            dl.DeviceError, match=f"expected memory on {name}|{name}.* (cannot be used|cannot allocate)"
+        ):
             read(obj, device=device)
         tensor = tensor_of(obj)
         assert tensor is None or tensor.deleted == 1 or tensor.settled()
     for stream in (0, 1, -1, 77, "x"):
-        with pytest.raises(dl.ExchangeError, match=rf"^stream: expected None on the host, which has no streams, got '?{stream}'?$"):
+        with pytest.raises(
+            dl.ExchangeError, match=rf"^stream: expected None on the host, which has no streams, got '?{stream}'?$"
+        ):
             read(shown(producer), stream=stream)
 
 

@@ -260,14 +260,14 @@ def test_the_domain_leaves_out_what_is_read_above_it(field: dl.Tensor, domain: t
 )
 def test_a_field_without_the_points_below_is_refused(field: Any, on_mismatch: Any) -> None:
     sig = dl.Signature(on_mismatch=on_mismatch, inp=SPEC)
-    with pytest.raises(dl.LayoutError, match=r'^field "inp": origin: .* from_dlpack\(array, origin=\(1, 1, 0\)\)$'):
+    with pytest.raises(dl.LayoutError, match=r'^field "inp": origin: .* state origin=\(1, 1, 0\)$'):
         sig.bind(inp=field)
 
     @dl.kernel(on_mismatch=on_mismatch)
     def step(inp: Annotated[dl.Descriptor, SPEC]) -> Any:
         return inp.origin
 
-    with pytest.raises(dl.LayoutError, match=r"origin=\(1, 1, 0\)\)"):
+    with pytest.raises(dl.LayoutError, match=r"origin=\(1, 1, 0\)"):
         step(field)
     assert dl.Signature(inp=dl.FieldSpec(None, "IJK", boundary=SPEC.boundary)).bind(
         inp=dl.from_dlpack(field, origin=(1, 1, 0))

@@ -120,7 +120,9 @@ def test_a_layout_or_a_shape_fixes_the_number_of_dimensions() -> None:
     for keywords in ({"layout": (1, 0)}, {"shape": (None, 4)}):
         sig = dl.Signature(x=spec(None, **keywords))
         sig.bind(x=np.zeros((3, 4), order="F"))
-        with pytest.raises(dl.LayoutError, match=r'^field "x": ndim: expected 2 dimensions, got 3 of shape \(2, 3, 4\)$'):
+        with pytest.raises(
+            dl.LayoutError, match=r'^field "x": ndim: expected 2 dimensions, got 3 of shape \(2, 3, 4\)$'
+        ):
             sig.bind(x=np.zeros((2, 3, 4)))
     with pytest.raises(dl.LayoutError, match="layout: .* got 2 entries for 3 dimensions"):
         spec(None, layout=(1, 0), shape=(None, None, 3))
@@ -199,7 +201,9 @@ def test_the_alignment_of_a_preset_is_in_elements_of_the_arguments_type() -> Non
     for field in (block[:, :], block[:, 8:]):
         assert sig.bind(x=field).x.ptr == field.ptr
     for wrong in (half[:, 4:], misaligned()):
-        with pytest.raises(dl.LayoutError, match=r'^field "x": alignment_size: expected the first compute point .* 64 bytes'):
+        with pytest.raises(
+            dl.LayoutError, match=r'^field "x": alignment_size: expected the first compute point .* 64 bytes'
+        ):
             sig.bind(x=wrong)
 
 
@@ -207,7 +211,9 @@ def test_presets_of_frameworks_align_the_element_at_index_0() -> None:
     sig = dl.Signature(x=spec(backend="jax"))
     field = dl.zeros((3, 4), halo=(1, 1), backend="jax")
     assert sig.bind(x=field).x.origin == (1, 1)
-    with pytest.raises(dl.LayoutError, match=r'^field "x": alignment_size: expected the element at index 0 .* 64 bytes'):
+    with pytest.raises(
+        dl.LayoutError, match=r'^field "x": alignment_size: expected the element at index 0 .* 64 bytes'
+    ):
         sig.bind(x=misaligned())
 
 

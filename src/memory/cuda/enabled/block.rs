@@ -77,14 +77,7 @@ impl CudaMemory {
             false => (current.stream(), current.used().clone()),
         };
         let (base, kind) = allocate_raw(device, entered.has_pools, wanted, stream, out_of_memory)?;
-        let memory = CudaMemory {
-            base,
-            start: base.next_multiple_of(alignment),
-            device,
-            used,
-            kind,
-            lock: None,
-        };
+        let memory = CudaMemory { base, start: base.next_multiple_of(alignment), device, used, kind, lock: None };
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
         }
