@@ -32,9 +32,7 @@ mod of_python {
     pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, panics, saved_error};
     pub use crate::python::nearest::did_you_mean;
     pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
-    pub use crate::signature::bound::common_domain;
-    pub use crate::signature::overlap::{check_overlap, shared_copies};
-    pub use crate::signature::size::check_sizes;
+    pub use crate::signature::arguments::{Argument, Arguments};
     pub use crate::signature::writeback::{Fit, Writeback};
     pub use crate::tensor::{Placement, SharedBlock};
 
