@@ -42,8 +42,7 @@ mod of_python {
     /// The table of C functions on `dlfield.Tensor`.
     pub mod tensor_api {
         pub use crate::python::tensor_api::{
-            CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, WAITED,
-            release, retain,
+            CAPSULE_NAME, FOR_HOST, FOR_STREAM, Labels, RawTensor, TensorApi, UNORDERED, VERSION, release,
         };
     }
 
@@ -57,7 +56,7 @@ mod of_python {
         pub use crate::python::consumers::record as record_consumers;
         pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
         pub use crate::python::sync::{
-            check_in_place, may_have_device_work, order_current_stream, synchronize_host, wait_for_device,
+            check_in_place, export, may_have_device_work, order_current_stream, synchronize_host, wait_for_device,
         };
     }
 

@@ -215,12 +215,6 @@ impl Descriptor {
         Arc::make_mut(self.metadata.get_or_insert_default())
     }
 
-    /// Sets metadata that is known to fit, instead of any other.
-    #[cfg(all(feature = "python", feature = "signature"))]
-    pub(crate) fn set_new_metadata(&mut self, metadata: Metadata) {
-        self.set_metadata(Some(Arc::new(metadata)));
-    }
-
     /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.
     #[cfg(feature = "signature")]
     pub(crate) fn set_default_metadata(&mut self, metadata: &Arc<Metadata>) -> bool {

@@ -3,10 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::arguments::{Argument, Arguments};
-use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::layout::LayoutError;
 
@@ -90,48 +86,6 @@ impl fmt::Display for Size {
             Size::Named { name, offset: 0 } => f.write_str(name),
             Size::Named { name, offset } => write!(f, "{name}{offset:+}"),
         }
-    }
-}
-
-impl<A: Argument> Arguments<A> {
-    /// Rejects fields that disagree on a named size.
-    #[inline]
-    pub(super) fn check_sizes(&self, signature: &Signature) -> Result<(), SignatureError> {
-        if signature.table.named_extents.is_empty() { Ok(()) } else { self.agree(signature) }
-    }
-
-    #[inline(never)]
-    fn agree(&self, signature: &Signature) -> Result<(), SignatureError> {
-        // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
-        let mut known: SmallVec<[Option<(i128, usize)>; 8]> = SmallVec::new();
-        for (place, axis, number) in &signature.table.named_extents {
-            let (field_name, spec) = &signature.fields()[*place];
-            let (Some(shape), Some(found)) = (spec.declared_shape(), self.original(*place)) else { continue };
-            let Size::Named { name, offset } = &shape[*axis] else { continue };
-            let extent = found.shape()[*axis];
-            let got = i128::from(extent) - i128::from(*offset);
-            if got < 0 {
-                let (dimension, size) = (dimension(found, *axis), shape[*axis].to_string());
-                let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
-                return Err(SignatureError::of(field_name, error));
-            }
-            if known.len() <= *number {
-                known.resize(number + 1, None);
-            }
-            let (wanted, first) = *known[*number].get_or_insert((got, *place));
-            if wanted != got {
-                return Err(SignatureError::Sizes {
-                    field: field_name.clone(),
-                    name: name.clone(),
-                    got,
-                    size: shape[*axis].to_string(),
-                    extent,
-                    other: signature.fields()[first].0.clone(),
-                    wanted,
-                });
-            }
-        }
-        Ok(())
     }
 }
 
