@@ -18,7 +18,6 @@ pub mod protocol {
 
 #[cfg(feature = "python")]
 mod of_python {
-    pub use crate::preset::PresetRules;
     pub use rayon::max_num_threads;
 
     pub use crate::arithmetic::halos::{check_assigned_origin, check_named_halos};
@@ -54,7 +53,7 @@ mod of_python {
     /// Copies, and waiting for devices, with the GIL released.
     pub mod sync {
         pub use crate::python::consumers::record as record_consumers;
-        pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
+        pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, to};
         pub use crate::python::sync::{
             check_in_place, export, may_have_device_work, order_current_stream, synchronize_host, wait_for_device,
         };

@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::classes::device::PyDevice;
-use dlfield::native::PresetRules;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
 use dlfield::native::{args, did_you_mean, errors};
@@ -98,12 +97,6 @@ impl PyPresets {
         let message = unknown(name.py(), &text.to_string_lossy());
         Err(new_error::<PyKeyError>(message.trim_start_matches("backend: ")))
     }
-}
-
-/// The rules of the preset that `backend` names; a built-in one is found without a copy.
-pub(crate) fn parse_rules(name: &Bound<'_, PyAny>) -> PyResult<PresetRules> {
-    let built_in = name.cast::<PyString>().ok().and_then(|text| text.to_str().ok()).and_then(Preset::built_in);
-    built_in.map_or_else(|| parse_preset(name).map(|preset| preset.rules()), |preset| Ok(preset.rules()))
 }
 
 /// Warns that a preset cannot map the labels to dimensions of the grid.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
-use crate::classes::preset::{parse_rules, warn_of_labels};
+use crate::classes::preset::{parse_preset, warn_of_labels};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, given};
 use dlfield::native::interrupt;
@@ -101,7 +101,7 @@ impl Keywords<'_, '_> {
         let Some(name) = self.backend else {
             return if data == 0 && self.are_preset_alone() { Ok(()) } else { self.apply_others(spec, data) };
         };
-        spec.set_preset(parse_rules(name)?);
+        spec.set_preset(parse_preset(name)?);
         if data > 0 || !self.are_preset_alone() {
             self.apply_others(spec, data)?;
         }
@@ -178,7 +178,7 @@ impl Keywords<'_, '_> {
     pub(crate) fn device_or_default(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => parse_device(device),
-            (None, Some(name)) => Ok(parse_rules(name)?.device),
+            (None, Some(name)) => Ok(parse_preset(name)?.device()),
             (None, None) => Ok(Device::CPU),
         }
     }
