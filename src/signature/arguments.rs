@@ -28,7 +28,7 @@ use crate::dims::Dim;
 use crate::layout::{Extents, LayoutError};
 
 /// The argument for one field of a call.
-pub trait Argument {
+pub(crate) trait Argument {
     /// Describes the caller's memory, with the dimensions in the kernel's order.
     fn original(&self) -> &Descriptor;
 
@@ -41,15 +41,15 @@ pub trait Argument {
 
 /// The arguments of a call, by the position of their fields in the signature.
 #[derive(Clone, Debug)]
-pub struct Arguments<A>(Vec<Option<A>>);
+pub(crate) struct Arguments<A>(Vec<Option<A>>);
 
 impl<A> Arguments<A> {
     /// No arguments, for no signature yet.
-    pub const NONE: Arguments<A> = Arguments(Vec::new());
+    pub(crate) const NONE: Arguments<A> = Arguments(Vec::new());
 
     /// Makes an empty place for each field of a signature.
     #[inline]
-    pub fn prepare(&mut self, signature: &Signature) {
+    pub(crate) fn prepare(&mut self, signature: &Signature) {
         self.0.clear();
         self.0.resize_with(signature.fields().len(), || None);
     }
@@ -59,7 +59,7 @@ impl<A> Arguments<A> {
     /// # Errors
     /// [`SignatureError::Twice`] if it has its argument already.
     #[inline]
-    pub fn vacant(&mut self, signature: &Signature, place: usize) -> Result<&mut Option<A>, SignatureError> {
+    pub(crate) fn vacant(&mut self, signature: &Signature, place: usize) -> Result<&mut Option<A>, SignatureError> {
         match &mut self.0[place] {
             Some(_) => Err(SignatureError::Twice { field: signature.fields()[place].0.clone() }),
             vacant => Ok(vacant),
@@ -68,17 +68,17 @@ impl<A> Arguments<A> {
 
     /// Returns the argument for a field; `None` if it was not given.
     #[inline]
-    pub fn get(&self, place: usize) -> Option<&A> {
+    pub(crate) fn get(&self, place: usize) -> Option<&A> {
         self.0[place].as_ref()
     }
 
     /// Returns the arguments that were given, with their positions.
-    pub fn given(&self) -> impl Iterator<Item = (usize, &A)> {
+    pub(crate) fn given(&self) -> impl Iterator<Item = (usize, &A)> {
         self.0.iter().enumerate().filter_map(|(place, argument)| Some((place, argument.as_ref()?)))
     }
 
     /// Takes all arguments out.
-    pub fn take(&mut self) -> impl Iterator<Item = A> {
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = A> {
         self.0.iter_mut().filter_map(Option::take)
     }
 }
@@ -90,7 +90,7 @@ impl<A: Argument> Arguments<A> {
     /// [`SignatureError::Missing`], [`SignatureError::Sizes`], [`SignatureError::Overlap`], [`SignatureError::CopiedOverlap`];
     /// [`SignatureError::Field`] for an extent below the offset of its size.
     #[inline]
-    pub fn check(&mut self, signature: &Signature) -> Result<(), SignatureError> {
+    pub(crate) fn check(&mut self, signature: &Signature) -> Result<(), SignatureError> {
         let mut absent = signature.fields().iter().zip(&self.0).filter(|(_, argument)| argument.is_none());
         if let Some(((name, _), _)) = absent.find(|((_, spec), _)| !spec.is_optional()) {
             return Err(SignatureError::Missing { field: name.clone() });
@@ -159,7 +159,7 @@ impl<A: Argument> Arguments<A> {
     }
 
     /// Returns the largest domain that all fields cover, by label: see [`BoundCall::domain`](super::BoundCall::domain).
-    pub fn domain(&self, signature: &Signature) -> Vec<(Dim, i64)> {
+    pub(crate) fn domain(&self, signature: &Signature) -> Vec<(Dim, i64)> {
         let mut standard: [Option<i64>; 3] = [None; 3];
         // Labels of users in order of appearance, and the position of each there.
         let mut labels: Vec<(Dim, i64)> = Vec::new();
@@ -196,9 +196,8 @@ impl<A: Argument> Arguments<A> {
 
 impl Signature {
     /// Returns the position of a field by name. Tries `guess` first: callers tend to name fields in the signature's order.
-    #[doc(hidden)]
     #[inline]
-    pub fn place(&self, name: &str, guess: usize) -> Option<usize> {
+    pub(crate) fn place(&self, name: &str, guess: usize) -> Option<usize> {
         if self.fields().get(guess).is_some_and(|(known, _)| **known == *name) {
             return Some(guess);
         }
@@ -206,8 +205,7 @@ impl Signature {
     }
 
     /// As [`Signature::place`]; [`SignatureError::Unknown`] for a name that no field has.
-    #[doc(hidden)]
-    pub fn find(&self, name: &str, guess: usize) -> Result<usize, SignatureError> {
+    pub(crate) fn find(&self, name: &str, guess: usize) -> Result<usize, SignatureError> {
         self.place(name, guess).ok_or_else(|| {
             let names: Vec<&str> = self.fields().iter().map(|(name, _)| &**name).collect();
             let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -220,9 +218,8 @@ impl Signature {
     ///
     /// # Errors
     /// [`SignatureError::Field`].
-    #[doc(hidden)]
     #[inline(always)]
-    pub fn fit(&self, place: usize, field: &mut Descriptor, copies: bool) -> Result<Fit, SignatureError> {
+    pub(crate) fn fit(&self, place: usize, field: &mut Descriptor, copies: bool) -> Result<Fit, SignatureError> {
         let (name, spec) = &self.fields()[place];
         let fitted = spec.orient(field).and_then(|()| spec.fit(field, self.device(), copies));
         fitted.map_err(|error| SignatureError::of(name, error))

@@ -17,8 +17,7 @@ use crate::tensor::{Owner, Tensor, refuse_brief_memory};
 
 /// A temporary field of the kind that is wanted, and the original that it replaces for a call.
 #[derive(Clone, Debug)]
-#[doc(hidden)]
-pub struct Writeback {
+pub(crate) struct Writeback {
     temporary: Tensor,
     original: Tensor,
 }
@@ -26,8 +25,7 @@ pub struct Writeback {
 impl Writeback {
     /// Allocates the temporary, without values yet, for the memory that a descriptor and its owner say: with [`Owner::NONE`], the
     /// caller keeps it.
-    #[doc(hidden)]
-    pub fn of(spec: &FieldSpec, original: Descriptor, owner: Owner, device: Device) -> Result<Writeback> {
+    pub(crate) fn of(spec: &FieldSpec, original: Descriptor, owner: Owner, device: Device) -> Result<Writeback> {
         refuse_brief_memory(device)?;
         refuse_brief_memory(original.device())?;
         let temporary = Tensor::empty(&spec.temporary_spec(&original, device))?;
@@ -37,8 +35,7 @@ impl Writeback {
     }
 
     /// The temporary.
-    #[doc(hidden)]
-    pub fn tensor(&self) -> &Tensor {
+    pub(crate) fn tensor(&self) -> &Tensor {
         &self.temporary
     }
 
@@ -46,8 +43,7 @@ impl Writeback {
     ///
     /// # Safety
     /// - The original's memory is there. No other code writes to it, or uses the temporary, meanwhile.
-    #[doc(hidden)]
-    pub unsafe fn fill(&self) -> Result<()> {
+    pub(crate) unsafe fn fill(&self) -> Result<()> {
         // SAFETY: the temporary is this crate's own memory; by this function's contract, the original is there and nobody interferes.
         unsafe { self.temporary.assign(&self.original) }
     }
@@ -66,8 +62,7 @@ impl Writeback {
     ///
     /// # Safety
     /// - The original's memory is there and may be written to. No other code uses it, or writes to the temporary, meanwhile.
-    #[doc(hidden)]
-    pub unsafe fn copy_back(&self) -> Result<()> {
+    pub(crate) unsafe fn copy_back(&self) -> Result<()> {
         // SAFETY: by this function's contract, the original may be written to and nobody interferes.
         unsafe { self.original.assign(&self.temporary) }
     }
@@ -75,8 +70,7 @@ impl Writeback {
 
 /// What the kernel gets for a field.
 #[derive(Debug)]
-#[doc(hidden)]
-pub enum Fit {
+pub(crate) enum Fit {
     /// The field's memory.
     Direct,
     /// The same, although its layout is slow.

@@ -230,8 +230,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As for these. The tensor has no elements then.
-    #[doc(hidden)]
-    pub fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
+    pub(crate) fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
         let mut strides = Extents::new();
         let block = spec.plan(&mut strides, &mut self.promise)?;
         let (owner, start) = Owner::allocate(block.device, block.bytes, block.alignment, contents)?;
@@ -254,8 +253,7 @@ impl Tensor {
     ///
     /// # Safety
     /// - For the call, all elements of `from` are readable, and no other code writes to them.
-    #[doc(hidden)]
-    pub unsafe fn allocate_copy_of(&mut self, spec: &Spec, from: &Descriptor) -> Result<()> {
+    pub(crate) unsafe fn allocate_copy_of(&mut self, spec: &Spec, from: &Descriptor) -> Result<()> {
         self.allocate_in_place(spec, Contents::Undefined)?;
         // SAFETY: passed on from the caller; the memory is fresh, so no other code has it and nothing overlaps.
         unsafe { copy::copy(&self.descriptor, from) }

@@ -18,7 +18,9 @@ mod raw;
 use std::ffi::{CStr, c_int, c_void};
 
 pub(crate) use self::client::{Api, find, of};
-pub use self::raw::{Labels, RawTensor, release};
+#[cfg(feature = "module")]
+pub use self::raw::release;
+pub use self::raw::{Labels, RawTensor};
 
 /// The version of the layout of all structs here, and of what the functions promise. It changes with any of them.
 pub const VERSION: u32 = 2;
