@@ -6,7 +6,6 @@ use std::ptr::{fn_addr_eq, null};
 
 use dlpark::ffi::DLTensor;
 use dlpark::{DlpackFlags, OpaqueContext};
-use pyo3::prelude::*;
 
 use super::Release;
 use crate::descriptor::Descriptor;
@@ -14,7 +13,6 @@ use crate::dims::{Dim, Dims, DimsError};
 use crate::error::Result;
 use crate::layout::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise};
 use crate::protocol::dlpack;
-use crate::python::sync;
 use crate::tensor::{Owner, Tensor};
 
 /// A tensor: what DLPack says of it, and its owner, metadata and promises.
@@ -113,7 +111,7 @@ impl RawTensor {
     /// # Safety
     /// - The lists live and do not change during the call.
     #[inline]
-    pub(super) unsafe fn describe(&self, descriptor: &mut Descriptor) -> Result<()> {
+    pub(crate) unsafe fn describe(&self, descriptor: &mut Descriptor) -> Result<()> {
         let flags = DlpackFlags::from_bits_truncate(self.flags);
         // SAFETY: passed on from the caller: shape and strides are readable.
         unsafe { dlpack::read_into(descriptor, &self.tensor, Some(dlpack::VERSION), flags) }
@@ -126,7 +124,7 @@ impl RawTensor {
     ///
     /// # Safety
     /// - The lists live and do not change during the call.
-    pub(super) unsafe fn metadata(&self) -> Result<Metadata> {
+    pub(crate) unsafe fn metadata(&self) -> Result<Metadata> {
         // SAFETY: passed on from the caller: the lists are readable, and so are the texts of labels.
         let (labels, origin, halo) = unsafe { (self.list(self.labels), self.list(self.origin), self.list(self.halo)) };
         // SAFETY: as for the lists.
@@ -142,7 +140,7 @@ impl RawTensor {
     ///
     /// # Safety
     /// - The lists live and do not change during the call.
-    pub(super) unsafe fn promise(&self) -> Result<Promise> {
+    pub(crate) unsafe fn promise(&self) -> Result<Promise> {
         // SAFETY: passed on from the caller: the lists are readable.
         let (ranks, index) = unsafe { (self.list(self.layout), self.list(self.aligned_index)) };
         let ranks = ranks.map(|ranks| ranks.iter().map(|rank| i64::from(*rank)).collect::<Extents>());
@@ -184,29 +182,6 @@ impl RawTensor {
             // SAFETY: by this function's contract.
             unsafe { (self.release)(self.owner) };
         }
-    }
-
-    /// Fills in a blank tensor, with the owner that was taken over.
-    ///
-    /// # Errors
-    /// [`crate::Error`] for parts that no tensor has.
-    ///
-    /// # Safety
-    /// - The parts are those of a tensor that lives during the call, whose memory the owner keeps.
-    pub unsafe fn fill(&self, py: Python<'_>, tensor: &mut Tensor, owner: Owner) -> Result<()> {
-        // SAFETY: by this function's contract the lists are readable, and the owner keeps the memory that they describe.
-        unsafe {
-            let (descriptor, owner_of_tensor) = tensor.parts_mut();
-            self.describe(descriptor)?;
-            *owner_of_tensor = sync::in_order_detached(py, owner, descriptor.device());
-            descriptor.relabel(self.metadata()?)?;
-            let promise = self.promise()?;
-            if promise.is_stated() {
-                let kept = tensor.adopt_promise(promise);
-                debug_assert!(kept, "memory that is not aligned as it is said to be");
-            }
-        }
-        Ok(())
     }
 
     /// Returns a list with an entry for each dimension; `None` for NULL.

@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::device::Device;
+use crate::error::Result;
 use crate::python::convert::args;
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
@@ -20,7 +21,7 @@ use crate::python::sync;
 use crate::python::tensor_api::{
     CAPSULE_NAME, FOR_HOST, FOR_STREAM, Labels, RawTensor, TensorApi, UNORDERED, VERSION, release,
 };
-use crate::tensor::Tensor;
+use crate::tensor::{Owner, Tensor};
 
 static API: TensorApi = TensorApi { version: VERSION, share, create, release };
 
@@ -75,7 +76,7 @@ unsafe extern "C" fn create(made: *const RawTensor, out: *mut *mut c_void) -> c_
         unsafe {
             let (made, py) = (&*made, Python::assume_attached());
             let owner = made.take_owner();
-            freelist::create(py, |tensor: &mut PyTensor| Ok(made.fill(py, &mut tensor.0, owner)?)).map(Bound::into_ptr)
+            freelist::create(py, |tensor: &mut PyTensor| Ok(fill(py, made, &mut tensor.0, owner)?)).map(Bound::into_ptr)
         }
     }));
     match outcome {
@@ -90,4 +91,24 @@ unsafe extern "C" fn create(made: *const RawTensor, out: *mut *mut c_void) -> c_
             guarded(|_| outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(drop))
         }
     }
+}
+
+/// Fills in a blank tensor, with the owner that was taken over.
+///
+/// # Safety
+/// - The parts are those of a tensor that lives during the call, whose memory the owner keeps.
+unsafe fn fill(py: Python<'_>, made: &RawTensor, tensor: &mut Tensor, owner: Owner) -> Result<()> {
+    // SAFETY: by this function's contract the lists are readable, and the owner keeps the memory that they describe.
+    unsafe {
+        let (descriptor, owner_of_tensor) = tensor.parts_mut();
+        made.describe(descriptor)?;
+        *owner_of_tensor = sync::in_order_detached(py, owner, descriptor.device());
+        descriptor.relabel(made.metadata()?)?;
+        let promise = made.promise()?;
+        if promise.is_stated() {
+            let kept = tensor.adopt_promise(promise);
+            debug_assert!(kept, "memory that is not aligned as it is said to be");
+        }
+    }
+    Ok(())
 }
