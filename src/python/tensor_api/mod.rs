@@ -18,9 +18,7 @@ mod raw;
 use std::ffi::{CStr, c_int, c_void};
 
 pub(crate) use self::client::{Api, find, of};
-#[cfg(feature = "module")]
-pub use self::raw::release;
-pub use self::raw::{Labels, RawTensor};
+pub use self::raw::{Labels, RawTensor, release};
 
 /// The version of the layout of all structs here, and of what the functions promise. It changes with any of them.
 pub const VERSION: u32 = 2;
