@@ -93,8 +93,11 @@ impl Api {
     /// Waits for device work on memory that the host can reach, in whatever stream.
     #[cold]
     pub(crate) fn synchronize(self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        // SAFETY: the owner is released once.
-        self.call(tensor, FOR_HOST, |raw| Ok(unsafe { raw.release() }))
+        self.call(tensor, FOR_HOST, |raw| {
+            // SAFETY: the owner is released once.
+            unsafe { raw.release() };
+            Ok(())
+        })
     }
 
     /// Returns the metadata of a tensor, the default ones included, as its Python attributes have them.
