@@ -73,15 +73,9 @@ pub enum Alignment {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preset {
     name: Cow<'static, str>,
-    rules: PresetRules,
-}
-
-/// What a preset decides: all but its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PresetRules {
-    pub device: Device,
-    pub alignment: Alignment,
-    pub layout: LayoutRule,
+    device: Device,
+    alignment: Alignment,
+    layout: LayoutRule,
 }
 
 /// Returns the error for an alignment of a preset below one element, or one that is too large.
@@ -98,22 +92,21 @@ pub(crate) fn wrong_ranks<T: Display>(ranks: &[T]) -> LayoutError {
 
 const fn grid(name: &'static str, device: Device, alignment: u32, ranks: [u8; 3]) -> Preset {
     let (alignment, layout) = (Alignment::Elements(alignment), LayoutRule::Grid(ranks));
-    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+    Preset { name: Cow::Borrowed(name), device, alignment, layout }
 }
 
 const fn framework(name: &'static str, device: Device) -> Preset {
     let (alignment, layout) = (Alignment::Base(64), LayoutRule::Grid([0, 1, 2]));
-    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+    Preset { name: Cow::Borrowed(name), device, alignment, layout }
 }
 
 const fn next(name: &'static str, device: Device, bytes: u32) -> Preset {
     let (alignment, layout) = (Alignment::Rows(bytes), LayoutRule::HorizontalFirst);
-    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+    Preset { name: Cow::Borrowed(name), device, alignment, layout }
 }
 
 const fn by_index(name: &'static str, layout: LayoutRule) -> Preset {
-    let rules = PresetRules { device: Device::CPU, alignment: Alignment::Elements(1), layout };
-    Preset { name: Cow::Borrowed(name), rules }
+    Preset { name: Cow::Borrowed(name), device: Device::CPU, alignment: Alignment::Elements(1), layout }
 }
 
 /// The built-in presets: the table of the specification, after `gt4py.storage`'s layout registry.
@@ -167,7 +160,7 @@ impl Preset {
         {
             return Err(wrong_ranks(&ranks));
         }
-        Ok(Preset { name: Cow::Owned(name.to_owned()), rules: PresetRules { device, alignment, layout } })
+        Ok(Preset { name: Cow::Owned(name.to_owned()), device, alignment, layout })
     }
 
     /// Finds a preset by its name.
@@ -182,7 +175,7 @@ impl Preset {
     /// assert!(Preset::find("gtmcc").is_err());
     /// ```
     pub fn find(name: &str) -> Result<Preset, LayoutError> {
-        if let Some(preset) = Preset::built_in(name) {
+        if let Some(preset) = BUILT_IN.iter().find(|preset| preset.name == name) {
             return Ok(preset.clone());
         }
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
@@ -191,11 +184,6 @@ impl Preset {
             let expected = format_args!("one of the presets {}", names.join(", "));
             LayoutError::new("backend", &expected, &format_args!("{name:?}")).with_fix(&"register_preset adds one")
         })
-    }
-
-    /// Finds a built-in preset.
-    pub(crate) fn built_in(name: &str) -> Option<&'static Preset> {
-        BUILT_IN.iter().find(|preset| preset.name == name)
     }
 
     /// Returns all presets: the built-in ones in the order of the specification, then the registered ones.
@@ -243,11 +231,6 @@ impl Preset {
         &self.name
     }
 
-    /// Returns all but the name.
-    pub(crate) fn rules(&self) -> PresetRules {
-        self.rules
-    }
-
     /// Returns the device of the allocation.
     ///
     /// # Example
@@ -256,7 +239,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gt:gpu").unwrap().device(), Device::cuda(0));
     /// ```
     pub fn device(&self) -> Device {
-        self.rules.device
+        self.device
     }
 
     /// Returns what is aligned, and to how much.
@@ -267,7 +250,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().alignment(), Alignment::Elements(8));
     /// ```
     pub fn alignment(&self) -> Alignment {
-        self.rules.alignment
+        self.alignment
     }
 
     /// Returns how strides are ordered.
@@ -278,7 +261,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().layout(), LayoutRule::Grid([0, 2, 1]));
     /// ```
     pub fn layout(&self) -> LayoutRule {
-        self.rules.layout
+        self.layout
     }
 }
 

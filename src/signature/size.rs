@@ -3,11 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::{Signature, field_of};
 use crate::descriptor::Descriptor;
-use crate::error::{Error, LayoutError, LayoutErrorKind, Result, SignatureError, SignatureErrorKind};
+use crate::error::{LayoutError, Result};
 
 /// What a stencil wants of one extent.
 ///
@@ -93,44 +90,6 @@ impl fmt::Display for Size {
             Size::Named { name, offset } => write!(f, "{name}{offset:+}"),
         }
     }
-}
-
-/// Rejects fields that disagree on a named size. `field` returns the given ones by position in the signature.
-#[inline]
-pub fn check_sizes<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<()> {
-    if signature.named_extents.is_empty() { Ok(()) } else { agree(signature, field) }
-}
-
-#[inline(never)]
-fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<()> {
-    // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
-    let mut known: SmallVec<[Option<(i128, usize)>; 8]> = SmallVec::new();
-    for (place, axis, number) in &signature.named_extents {
-        let (field_name, spec) = &signature.fields()[*place];
-        let (Some(shape), Some(found)) = (spec.declared_shape(), field(*place)) else { continue };
-        let Size::Named { name, offset } = &shape[*axis] else { continue };
-        let extent = found.shape()[*axis];
-        let got = i128::from(extent) - i128::from(*offset);
-        if got < 0 {
-            let expected = format_args!("{offset} or more points in {}, for {}", dimension(found, *axis), shape[*axis]);
-            let error = LayoutError::new("shape", &expected, &extent).with_kind(LayoutErrorKind::Mismatch);
-            return Err(Error::from(error).in_field(field_name));
-        }
-        if known.len() <= *number {
-            known.resize(number + 1, None);
-        }
-        let (wanted, first) = *known[*number].get_or_insert((got, *place));
-        if wanted != got {
-            let other = &signature.fields()[first].0;
-            let points =
-                if *offset == 0 { String::new() } else { format!(", as {extent} points are {}", shape[*axis]) };
-            let expected = format_args!("{name} = {wanted}, as in field {other:?}");
-            return Err(SignatureError::new(&field_of(field_name), &expected, &format_args!("{got}{points}"))
-                .with_kind(SignatureErrorKind::Sizes)
-                .into());
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn dimension(field: &Descriptor, axis: usize) -> String {

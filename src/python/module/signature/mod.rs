@@ -21,11 +21,12 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use spec::PyFieldSpec;
 
 use crate::device::Device;
+use crate::error::{Error, SignatureErrorKind};
 use crate::python::convert::{args, errors};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::device::{PyDevice, parse_device};
 use crate::python::module::classes::freelist;
-use crate::signature::{FieldSpec, Signature, unknown};
+use crate::signature::{FieldSpec, Signature};
 
 /// As many names are compared one by one in less time than one is looked up.
 const FEW: usize = 16;
@@ -262,10 +263,13 @@ impl PySignature {
 }
 
 impl PySignature {
-    /// An error about the fields of a call as a whole, with a note that says which are expected.
+    /// An error about several fields of a call; if it is about which are there, or their sizes, with a note that says what is expected.
     #[cold]
-    fn misused(&self, py: Python<'_>, error: impl Into<PyErr>) -> PyErr {
-        errors::noted(py, &self.expected(), error.into())
+    fn misused(&self, py: Python<'_>, error: impl Into<Error>) -> PyErr {
+        let error = error.into();
+        let is_about_memory = matches!(&error, Error::Signature(error) if error.kind() == SignatureErrorKind::Overlap);
+        let error = error.into();
+        if is_about_memory { error } else { errors::noted(py, &self.expected(), error) }
     }
 
     /// The fields as a call of `bind` gives them, the first three.
@@ -306,9 +310,7 @@ impl PySignature {
             return Ok(place);
         }
         // Names that are built at run time are not interned.
-        let text = name.to_string_lossy();
-        let found = self.signature.place(&text, guess);
-        found.ok_or_else(|| self.misused(name.py(), unknown(&text, self.signature.fields())))
+        self.signature.find(&name.to_string_lossy(), guess).map_err(|error| self.misused(name.py(), error))
     }
 
     /// Warns once that a field is copied. If the warning raises, the call fails, so the next call warns again.
