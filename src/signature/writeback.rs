@@ -51,7 +51,7 @@ impl Writeback {
     /// Copies the original's elements to the temporary, which no other code has yet. The original's owner keeps its memory.
     ///
     /// # Errors
-    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another library was given the original's memory, and as for
+    /// [`ExchangeError`](crate::ExchangeError) if another library was given the original's memory, and as for
     /// [`Tensor::assign`].
     pub(super) fn fill_unexported(&self) -> Result<()> {
         // SAFETY: the owner keeps the memory, which is not exported, so safe code cannot write to it. No other code has the copy yet.

@@ -145,7 +145,7 @@ def test_fields_without_elements_need_no_bytes() -> None:
 
 def test_memory_that_goes_while_a_shape_is_read_is_not_used() -> None:
     memory = bytearray(64)
-    with pytest.raises(dl.LayoutError, match="buffer: expected 64 bytes .* got 0: "):
+    with pytest.raises(dl.LayoutError, match=r"buffer: expected 64 bytes .* got 0: "):
         dl.zeros((Meddling(memory.clear, 8),), buffer=memory)
 
 

@@ -128,7 +128,7 @@ def test_a_stated_halo_holds_beside_those_of_slices() -> None:
     for first in range(5):
         found = sum(parts[first:] + parts[:first], start=dl.zeros((4, 4)))
         assert (found.halo, found.origin) == (((0, 0), (0, 0)), (0, 0))
-        with pytest.raises(dl.LayoutError, match="halo: .* got operand 0"):
+        with pytest.raises(dl.LayoutError, match=r"halo: .* got operand 0"):
             found + dl.ones((4, 4), halo=(1, 1))
     # One label is stated, and the other is not.
     found = field[2:, 1:-1] + dl.ones((4,), dims="J", halo=(2,)) + field[:-2, 1:-1]

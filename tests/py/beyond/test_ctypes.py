@@ -98,14 +98,14 @@ def test_members_of_structures_are_fields() -> None:
     cell = dl.frombuffer(particles[2], (1,), "int32", offset=Particle.cell.offset)
     cell[0] = np.int32(7)
     assert particles[2].cell == 7
-    with pytest.raises(dl.DTypeError, match="structured.* take one field of it"):
+    with pytest.raises(dl.DTypeError, match=r"structured.* take one field of it"):
         dl.from_dlpack(particles)
     with pytest.raises(dl.ExchangeError, match="bytes 0 to 120 of the buffer, got 0 to 128"):
         dl.frombuffer(particles, (6,), "float64", strides=(size,))
     packed = (Packed * 5)()
-    with pytest.raises(dl.ExchangeError, match="strides: .* got 9 bytes"):
+    with pytest.raises(dl.ExchangeError, match=r"strides: .* got 9 bytes"):
         dl.frombuffer(packed, (5,), "float64", strides=(9,), offset=1)
-    with pytest.raises(dl.ExchangeError, match="strides: .* got 9 bytes"):
+    with pytest.raises(dl.ExchangeError, match=r"strides: .* got 9 bytes"):
         dl.from_pointer(ctypes.addressof(packed) + 1, (5,), "float64", strides=(9,), owner=packed)
 
 

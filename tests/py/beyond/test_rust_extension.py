@@ -207,7 +207,7 @@ def test_memory_of_a_gpu_is_described() -> None:
     array = cuda(shape=(3,), typestr="<f8")
     assert kinds.on_cuda(array) == (NOWHERE, "cuda:0")
     assert rx.ndim(array) == 1
-    with pytest.raises(TypeError, match="memory that the host can read, .* got memory on cuda:0"):
+    with pytest.raises(TypeError, match=r"memory that the host can read, .* got memory on cuda:0"):
         rx.sum(array)
 
 

@@ -79,7 +79,7 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
     assert rx.for_kernels(padded) == (padded.ptr, [8, 1])
     with pytest.raises(TypeError, match=r"expected memory on cuda:0, got memory on cpu.*\nwhile processing 'x'"):
         rx.for_kernels(np.zeros((3, 5)))
-    with pytest.raises(TypeError, match="memory that the host can read, .* got memory on cuda:0"):
+    with pytest.raises(TypeError, match=r"memory that the host can read, .* got memory on cuda:0"):
         rx.sum(padded)
 
 

@@ -53,7 +53,7 @@ def test_memory_of_devices_is_described_and_not_owned(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dlfield", "dlpack-c", "dlpack capsule"])
 def test_streams_that_cannot_be_passed_on(name: str) -> None:
-    with pytest.raises(dl.ExchangeError, match="stream: expected None, or -1 .* got 7$"):
+    with pytest.raises(dl.ExchangeError, match=r"stream: expected None, or -1 .* got 7$"):
         dl.describe(ON_CUDA[name](), stream=7)
 
 
@@ -123,7 +123,7 @@ def test_streams(make: Any, legal: tuple[Any, ...], illegal: tuple[Any, ...]) ->
     for stream in illegal:
         with pytest.raises(dl.ExchangeError, match=rf'\["stream"\]: .* got {stream}$'):
             dl.describe(make(stream=stream))
-    with pytest.raises(dl.ExchangeError, match="stream: .* got 99$"):
+    with pytest.raises(dl.ExchangeError, match=r"stream: .* got 99$"):
         dl.describe(make(stream=1 << 40), stream=99)
     for stream in (*(value for value in illegal if value != -1), "x", 1.5, -2):
         with pytest.raises(dl.ExchangeError, match="stream"):

@@ -244,7 +244,7 @@ def test_elements_that_are_no_numbers_are_refused_by_name(name: str, dtype: str,
 
 @pytest.mark.parametrize("name", OF_ANY_DTYPE)
 def test_strides_of_part_of_an_element_are_refused(name: str, read: Callable[..., Any]) -> None:
-    with pytest.raises(dl.ExchangeError, match="strides: .* got 12 bytes"):
+    with pytest.raises(dl.ExchangeError, match=r"strides: .* got 12 bytes"):
         read(PRODUCERS[name].show(np.zeros(3, "i4,f8")["f1"]))
 
 

@@ -124,7 +124,7 @@ def test_a_layout_or_a_shape_fixes_the_number_of_dimensions() -> None:
             dl.LayoutError, match=r'^field "x": ndim: expected 2 dimensions, got 3 of shape \(2, 3, 4\)$'
         ):
             sig.bind(x=np.zeros((2, 3, 4)))
-    with pytest.raises(dl.LayoutError, match="layout: .* got 2 entries for 3 dimensions"):
+    with pytest.raises(dl.LayoutError, match=r"layout: .* got 2 entries for 3 dimensions"):
         spec(None, layout=(1, 0), shape=(None, None, 3))
 
 
