@@ -7,8 +7,7 @@ pub use crate::descriptor::Spans;
 pub use crate::layout::extents::{Extents, Halo};
 pub use crate::layout::overlap::{Strided, overlap};
 pub use crate::layout::span::{byte_span, is_compact, is_contiguous, is_unshared};
-pub use crate::memory::counters::Totals;
-pub use crate::memory::{Block, Contents};
+pub use crate::memory::{Block, Contents, Totals};
 pub use crate::tensor::{BlockInfo, MemoryReport, memory_report};
 
 /// The structs of the protocols.

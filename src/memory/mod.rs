@@ -1,22 +1,21 @@
 //! The only code that allocates memory for elements.
 
 #[cfg(feature = "fields")]
-mod allocator_block;
-#[cfg(feature = "fields")]
 mod block;
 #[cfg(feature = "fields")]
-mod block_cache;
-#[cfg(feature = "fields")]
-pub(crate) mod counters;
+mod counters;
 pub mod cuda;
 mod error;
-pub(crate) mod first_process;
-pub(crate) mod fork_lock;
+pub(crate) mod fork;
 #[cfg(feature = "fields")]
 mod host;
 
 #[cfg(feature = "fields")]
+pub(crate) use self::block::counted;
+#[cfg(feature = "fields")]
 pub use self::block::{Block, Contents};
+#[cfg(feature = "fields")]
+pub use self::counters::Totals;
 pub use self::error::OutOfMemory;
 use crate::device::Device;
 
@@ -28,14 +27,4 @@ pub(crate) enum Executor {
     Host,
     /// A CUDA device, in the order of the thread's current stream.
     Device(Device),
-}
-
-/// Bytes of the largest block that counts as small, those for its alignment included.
-#[cfg(feature = "fields")]
-pub(crate) const LARGEST_SMALL: usize = 64 << 10;
-
-/// Returns the bytes of freed large host blocks that are kept for reuse.
-#[cfg(feature = "fields")]
-pub(crate) fn cached_mapping_bytes() -> usize {
-    block_cache::CACHE.bytes()
 }

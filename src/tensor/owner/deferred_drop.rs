@@ -9,7 +9,7 @@ use std::thread;
 
 use super::OwnerKind;
 use crate::memory::cuda::StreamUses;
-use crate::memory::fork_lock::ForkLock;
+use crate::memory::fork::ForkLock;
 
 /// How many drops of owners may nest. In a chain of arrays, each of which owns the one before, the drop of one drops the next;
 /// without a limit a long chain would overflow the stack.

@@ -12,8 +12,6 @@ mod range;
 mod readers;
 #[cfg(feature = "fields")]
 mod registry;
-#[cfg(feature = "fields")]
-mod small_blocks;
 #[cfg(all(feature = "python", feature = "signature"))]
 mod weak;
 
