@@ -99,7 +99,7 @@ MUTATIONS = (
         of_extension=True,
     ),
     Mutation(
-        "PyTorch is given a managed tensor of a type that it may lack",
+        "PyTorch is given a managed tensor of a type that it may not have",
         "src/python/module/export/torch.rs",
         " || !supports(py, dtype)? {",
         " || !supports(py, dtype)? && false {",

@@ -153,7 +153,7 @@ _MODULES = frozenset({"gt4py", "storage", "xarray"})
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import what is imported with its first use."""
+        """Import a module on its first use."""
         if name in _MODULES:
             try:
                 return importlib.import_module(f"dlfield.{name}")
@@ -168,7 +168,7 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """List what is not imported yet, too."""
+    """List the names that are not imported yet, too."""
     return sorted(globals().keys() | _LAZY.keys() | _MODULES)
 
 

@@ -1,4 +1,4 @@
-"""`python -m dlfield`: what is installed, a demonstration, measurements, and what an array is."""
+"""`python -m dlfield`: installed frameworks, a demonstration, measurements, and a description of an array."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ _JSON = "print JSON instead of text"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0 for success, 1 if something is missing or wrong.
 
-    Wrong arguments end the process with status 2 and a line that says what is wrong.
+    Wrong arguments end the process with status 2 and a line that names the mistake.
     """
     parser = argparse.ArgumentParser(prog="python -m dlfield", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"dlfield {dl.__version__}")
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=Path("dlfield-demo.png"),
         help="where the picture goes (default: %(default)s)",
     )
-    bench = commands.add_parser("bench", help="measure dlfield beside the installed frameworks, in seconds")
+    bench = commands.add_parser("bench", help="compare dlfield with the installed frameworks, in seconds")
     bench.add_argument("--json", action="store_true", help=_JSON)
     explain = commands.add_parser("explain", help="what an array is, its memory, and who can share it")
     explain.add_argument("target", metavar="TARGET", help="a file .npy or .dlf, or MODULE:NAME, as mymodel:field")

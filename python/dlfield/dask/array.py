@@ -72,8 +72,8 @@ def check_order(operands: Iterable[Any]) -> None:
     wrong += [dims for dims in stated if dims != most and sorted(dims) == sorted(most)]
     if wrong:
         raise DimsError(
-            f"dims: operands with {wrong[0]} and {most}; Dask pairs blocks by position, so allowed are the same last "
-            "labels in the same order: transpose() one"
+            f"dims: expected operands with the same last labels in the same order, as Dask pairs blocks by position, "
+            f"got {wrong[0]} and {most}; transpose() one"
         )
 
 
@@ -115,7 +115,7 @@ def pairs(halo: Any, dims: Sequence[str]) -> Halo:
     """Return widths of a halo, or pairs of them, also by label, as pairs."""
     halo = by_label("halo", halo, dims, (0,) * len(dims))
     if not isinstance(halo, Sequence) or isinstance(halo, str):
-        raise TypeError(f"halo: found {halo!r}; allowed is for each dimension a width, or a lower and an upper one")
+        raise TypeError(f"halo: expected for each dimension a width, or a lower and an upper one, got {halo!r}")
     return tuple((index(w[0]), index(w[1])) if isinstance(w, Sequence) else (index(w),) * 2 for w in halo)
 
 

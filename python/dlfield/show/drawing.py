@@ -43,7 +43,7 @@ class Drawing:
         """
         target = Path(text_of_path(path))
         if target.suffix != ".svg":
-            raise LayoutError(f"path: found {str(target)!r}; allowed is a name that ends in '.svg'")
+            raise LayoutError(f"path: expected a name that ends in '.svg', got {str(target)!r}")
         target.write_text(self.svg, encoding="utf8")
 
     def _repr_html_(self) -> str:
@@ -90,7 +90,7 @@ def draw(array: Any) -> Drawing:
     tensor = _tensor(array, "array")
     if tensor.ndim > _MAX_DIMENSIONS:
         raise DimsError(
-            f"array: found {tensor.ndim} dimensions, of shape {tensor.shape}; allowed are at most {_MAX_DIMENSIONS}: "
+            f"array: expected at most {_MAX_DIMENSIONS} dimensions, got {tensor.ndim}, of shape {tensor.shape}; "
             f"draw a part of it, as array[{', '.join(['0'] * (tensor.ndim - _MAX_DIMENSIONS))}]"
         )
     return _MemoryPicture(tensor).drawing()

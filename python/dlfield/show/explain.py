@@ -30,7 +30,7 @@ def explain(target: str) -> str:
     >>> print(explain("math:pi"))
     Traceback (most recent call last):
         ...
-    dlfield.show.explain.ExplainError: TARGET: math:pi is a float, which is no array
+    dlfield.show.explain.ExplainError: TARGET: expected an array, got math:pi, a float
     """
     array: Any = _file(target) if Path(target).suffix in (".npy", ".dlf") else _object(target)
     try:
@@ -38,8 +38,8 @@ def explain(target: str) -> str:
         # PyTorch's tensors that require grad are described, but no field may own them.
         tensor = dl.from_dlpack(array.detach() if getattr(array, "requires_grad", False) else array)
     except dl.NotAnArrayError:
-        raise ExplainError(f"TARGET: {target} is a {type(array).__name__}, which is no array") from None
-    except Exception as error:  # whatever a protocol of the user's object raises
+        raise ExplainError(f"TARGET: expected an array, got {target}, a {type(array).__name__}") from None
+    except Exception as error:  # anything that a protocol of the user's object raises
         raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
     rows = [("what", f"{target}, a {type(array).__module__.partition('.')[0]}.{type(array).__name__}")]
     rows += _facts(described, tensor)
@@ -53,7 +53,7 @@ def _file(target: str) -> dl.Tensor:
         return dl.open_field(target)
     except OSError as error:
         raise ExplainError(f"TARGET: cannot open {target}: {error.strerror or error}") from error
-    except Exception as error:  # whatever the file's header says
+    except Exception as error:  # any header of a file
         raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
 
 
@@ -61,16 +61,16 @@ def _object(target: str) -> Any:
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise ExplainError(
-            f"TARGET: found {target!r}; allowed is a file .npy or .dlf, or MODULE:NAME, as mymodel:field"
+            f"TARGET: expected a file .npy or .dlf, or MODULE:NAME, such as mymodel:field, got {target!r}"
         )
     try:
         found: Any = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's module raises
+    except (Exception, SystemExit) as error:  # anything that the user's module raises
         raise ExplainError(f"TARGET: cannot import {module}: {_said(error)}") from error
     for part in name.split("."):
         try:
             found = getattr(found, part)
-        except Exception as error:  # whatever a property or a module's `__getattr__` raises
+        except Exception as error:  # anything that a property or `__getattr__` raises
             raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
     return found
 

@@ -368,7 +368,7 @@ pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
     match (value.extract::<Option<bool>>(), value.extract::<u8>()) {
         (Ok(copy), _) => Ok(copy),
         (_, Ok(number @ (0 | 1))) => Ok(Some(number == 1)),
-        _ => Err(new_error::<PyTypeError>(format!("copy: {}; allowed is None, True or False", shown(value)))),
+        _ => Err(new_error::<PyTypeError>(format!("copy: expected None, True or False, got {}", shown(value)))),
     }
 }
 

@@ -93,7 +93,7 @@ def test_sums_are_right_with_threads() -> None:
 def test_a_fork_reports_its_own_memory() -> None:
     output = run_python("""
         import os, threading, warnings, dlfield as dl
-        # From Python 3.12 on, for every fork beside threads.
+        # From Python 3.12 on, for every fork while threads run.
         warnings.simplefilter("ignore", DeprecationWarning)
         # What the first call looks up is locked meanwhile: the threads must not do that during a fork.
         dl.empty(10_000)

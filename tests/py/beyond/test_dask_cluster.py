@@ -94,7 +94,7 @@ def test_steps_in_two_processes_are_bitwise_those_in_one_and_send_what_the_formu
         places = client.who_has(array)
         assert all(places[key] == tuple(place(key)) for key in places), places
 
-        # Between the halves: faces of 2 or 1 by 16 by 4, two from above and two from below, and edges beside them.
+        # Between the halves: faces of 2 or 1 by 16 by 4, two from above and two from below, and their edges.
         item = 8
         expected = {second: (2 * 2 * 16 + 2 * 2 * 1) * 4 * item, first: (2 * 1 * 16 + 2 * 1 * 1) * 4 * item}
         for number, counted in enumerate(sent):

@@ -119,9 +119,9 @@ def test_every_array_is_written(out: Callable[[], Any], turn: int) -> None:
 def test_two_arrays_of_any_strides_are_visited_together(cut: Any, order: Any) -> None:
     inp, out = numbers()[cut], numbers().copy(order=order)
     rx.add_scaled(0.5, inp, out[cut])
-    wanted = numbers()
-    wanted[cut] += 0.5 * inp
-    assert out.tolist() == wanted.tolist()
+    expected = numbers()
+    expected[cut] += 0.5 * inp
+    assert out.tolist() == expected.tolist()
 
 
 def test_arrays_of_different_shapes_are_not_visited() -> None:

@@ -134,11 +134,11 @@ SOURCES: list[Callable[[], Any]] = [
 def test_a_kept_array_shares_the_memory(source: Callable[[], Any]) -> None:
     array = source()
     address = None if type(array).__name__ == "PyCapsule" else dl.describe(array).ptr
-    wanted = None if address is None else dl.as_numpy(array).tolist()
+    expected = None if address is None else dl.as_numpy(array).tolist()
     kept = views.kept(array)
     assert type(kept) is dl.Tensor
     if address is not None:
-        assert (kept.ptr, kept.to_numpy().tolist()) == (address, wanted)
+        assert (kept.ptr, kept.to_numpy().tolist()) == (address, expected)
     del array
     gc.collect()
     assert kept.to_numpy().shape == (3,)

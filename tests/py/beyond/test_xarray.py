@@ -137,7 +137,7 @@ def test_variables_of_a_dataset() -> None:
     field = dl.full((2, 3), 2.0, dims="KI")
     dataset = xarray.Dataset({"p": to_xarray(field), "t": to_xarray(dl.zeros((3,), dims="I"))})
     assert (from_xarray(dataset["p"]).ptr, from_xarray(dataset.t).dims) == (field.ptr, ("I",))
-    with pytest.raises(dl.NotAnArrayError, match=r"data_array: found Dataset.*dataset\['name'\]"):
+    with pytest.raises(dl.NotAnArrayError, match=r"data_array: expected .*, got Dataset; .*dataset\['name'\]"):
         from_xarray(dataset)
 
 
@@ -156,7 +156,7 @@ def test_names_that_are_no_labels() -> None:
 
 @pytest.mark.parametrize("other", [np.zeros(3), [1.0], None, xarray.Variable("x", [1.0])])
 def test_what_is_no_data_array(other: Any) -> None:
-    with pytest.raises(dl.NotAnArrayError, match=f"^data_array: found {type(other).__name__}"):
+    with pytest.raises(dl.NotAnArrayError, match=f"^data_array: .*, got {type(other).__name__}"):
         from_xarray(other)
 
 

@@ -144,7 +144,7 @@ def test_callables_stay_callable_and_wait() -> None:
 
 
 def test_malformed_interfaces_and_dims() -> None:
-    with pytest.raises(dl.ExchangeError, match="__gt_data_interface__: found 5, allowed is a mapping"):
+    with pytest.raises(dl.ExchangeError, match=r"__gt_data_interface__: expected a mapping .*, got 5"):
         _ = around(__gt_data_interface__=5).__gt_data_interface__
     kept = around(__gt_data_interface__={"tpu": 5, None: buffer(double_matrix())}).__gt_data_interface__
     assert kept["tpu"] == 5

@@ -16,7 +16,7 @@ ROWS = {
     for names, result in re.findall(r"^\| (`\w+`[^|]*) \| ([^|]*) \|", PAGE, re.M)
     for name in re.findall(r"\w+", names)
 }
-# What a function takes beside the field.
+# Arguments of a function after the field.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("add", "maximum", "roll", "isclose", "pad"), (1,)),
     **dict.fromkeys(("moveaxis", "swapaxes", "clip"), (0, 1)),

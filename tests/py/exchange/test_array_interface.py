@@ -62,7 +62,7 @@ def test_interface_of_other_dtypes_gives_their_size(name: str) -> None:
 def test_gt_dims_and_origin() -> None:
     field = dl.zeros((4, 5, 6), dims="KIJ", halo=(1, (2, 1), 0))
     assert field.__gt_dims__ == ("K", "I", "J") == field.dims
-    assert field.__gt_origin__ == (2, 0, 1), "GT4Py takes it in the order I, J, K, whatever __gt_dims__ says"
+    assert field.__gt_origin__ == (2, 0, 1), "GT4Py takes it in the order I, J, K for all __gt_dims__"
     assert dl.get_dims(field) == ("K", "I", "J")
     assert dl.zeros((4, 5, 2), dims="JI0", halo=(1, 2, 0)).__gt_origin__ == (2, 1, 0)
     moved = dl.from_dlpack(dl.zeros((4, 5, 2), dims="JI0"), origin=(1, 2, 0))

@@ -58,7 +58,7 @@ def test_void_elements_without_a_byte_order() -> None:
     "typestr", ["O", "S8", "U2", "M8[s]", "m8", "V8", "f16", ">f8", "f", "d", "float64", "f8 ", ""]
 )
 def test_type_strings_that_are_still_refused(typestr: str) -> None:
-    """Rejects NumPy's letters and names, which are not in the interface, and types that are no numbers."""
+    """Rejects NumPy's letters and names, which are not in the interface, and types that are not numbers."""
     with pytest.raises(dl.DTypeError, match=r"^typestr: "):
         dl.describe(host(double_matrix(), typestr=typestr))
 

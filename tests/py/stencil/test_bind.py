@@ -110,13 +110,13 @@ def test_any_order_gives_the_same_elements(data: st.DataObject, dims: list[str])
     layout = data.draw(st.permutations(range(ndim)))
     field = dl.zeros(shape, dims=dims, layout=layout, halo=halo, origin=origin)
     field[...] = cube(*shape) if shape else 5.0
-    wanted = data.draw(st.permutations(dims))
-    axes = [dims.index(dim) for dim in wanted]
-    found = dl.Signature(x=dl.FieldSpec("float64", wanted)).bind(x=field).x
+    expected = data.draw(st.permutations(dims))
+    axes = [dims.index(dim) for dim in expected]
+    found = dl.Signature(x=dl.FieldSpec("float64", expected)).bind(x=field).x
     assert values(found) == field.to_numpy().transpose(axes).tolist()
     assert found.origin == tuple(origin[axis] for axis in axes)
     assert found.halo == tuple(halo[axis] for axis in axes)
-    assert found.dims == tuple(wanted)
+    assert found.dims == tuple(expected)
     assert found.ptr == field.ptr
 
 
@@ -183,7 +183,7 @@ def test_threads_bind_the_same_signature() -> None:
     run_in_threads(work, range(1, 5))
 
 
-# Subclasses of NumPy's arrays may have what exact arrays lack: labels, a mask, another memory.
+# Subclasses of NumPy's arrays may have what exact arrays do not have: labels, a mask, another memory.
 
 
 class Labelled(np.ndarray):

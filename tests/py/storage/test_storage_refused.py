@@ -16,7 +16,7 @@ DATA = np.arange(12.0).reshape(4, 3)
 REFUSED: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.LayoutError, "shape", {}),
     (dl.LayoutError, "shape", {"data": DATA, "shape": (3, 4)}),
-    (dl.LayoutError, r"^shape: found \(4,\), but .*data has \(4, 3\)", {"data": DATA, "shape": 4}),
+    (dl.LayoutError, r"^shape: expected \(4, 3\), as .*data has, got \(4,\)", {"data": DATA, "shape": 4}),
     (dl.DimsError, "dims", {"data": DATA, "dims": "IJK"}),
     (dl.DimsError, "dims", {"data": DATA, "dims": "II"}),
     (dl.LayoutError, "halo", {"data": DATA, "halo": (1,)}),
@@ -25,8 +25,8 @@ REFUSED: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.LayoutError, "defaults", {"data": DATA, "defaults": "fast"}),
     (dl.LayoutError, "defaults", {"data": DATA, "defaults": ["C"]}),
     (dl.LayoutError, "managed", {"data": DATA, "managed": "me"}),
-    (dl.LayoutError, "^device: found 'cuda_.*managed='cuda'", {"shape": (4, 3), "device": "cuda_managed"}),
-    (dl.LayoutError, "^device: found 'cuda_.*managed='cuda'", {"shape": (4, 3), "device": "cuda_host"}),
+    (dl.LayoutError, "^device: expected .*, got 'cuda_.*managed='cuda'", {"shape": (4, 3), "device": "cuda_managed"}),
+    (dl.LayoutError, "^device: expected .*, got 'cuda_.*managed='cuda'", {"shape": (4, 3), "device": "cuda_host"}),
     (dl.Error, "device_data", {"data": DATA, "sync_state": SyncState(SyncState.SYNC_DEVICE_DIRTY)}),
     (dl.ExchangeError, r"SyncState\(1\)", {"data": DATA, "sync_state": SyncState.SYNC_HOST_DIRTY}),
     (dl.ExchangeError, "sync_state", {"shape": (3,), "sync_state": SyncState()}),
@@ -95,7 +95,7 @@ def test_a_class_derived_from_a_storage_is_one() -> None:
 
 @pytest.mark.parametrize("state", [3, -1, 1.0, "clean", None, np.array([1, 2])])
 def test_a_state_is_one_of_three(state: Any) -> None:
-    with pytest.raises(dl.ExchangeError, match="state: found"):
+    with pytest.raises(dl.ExchangeError, match="state: expected"):
         SyncState(state)
     assert SyncState().state == SyncState.SYNC_CLEAN
     assert repr(SyncState(True)) == "SyncState(SYNC_HOST_DIRTY)"

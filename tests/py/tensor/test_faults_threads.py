@@ -109,7 +109,7 @@ def test_threads_use_and_drop_the_same_tensor(name: str) -> None:
         drawn = random.Random(number)
         kept: list[Any] = []
         for _ in range(TURNS):
-            # Whatever this or another thread made of it last.
+            # The last value of this or another thread.
             found = drawn.choice(USES)(dl.from_dlpack(drawn.choice(slots)))
             assert np.array_equal(np.asarray(found), VALUES)
             kept.append(found)

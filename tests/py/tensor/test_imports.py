@@ -6,7 +6,7 @@ import pytest
 
 from childproc import run_cases, run_python
 
-# Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
+# Each case imports dlfield in a process that has imported NumPy. `pydoc` imports no other library.
 ALONE = """
 import importlib.abc, inspect, pydoc, sys, sysconfig
 from types import SimpleNamespace

@@ -115,9 +115,9 @@ def test_a_reimported_view_owns_the_memory_directly(name: str) -> None:
     via = {"numpy.asarray": array, "a view of numpy.asarray": array[1:, ::2], "memoryview": memory}[name]
     back = dl.from_dlpack(via)
     gone = weakref.ref(field)
-    wanted = (back.ptr, back.shape, back.strides)
+    expected = (back.ptr, back.shape, back.strides)
     del field, memory, array, via
     gc.collect()
     assert gone() is None
-    assert (back.ptr, back.shape, back.strides) == wanted
+    assert (back.ptr, back.shape, back.strides) == expected
     assert (np.asarray(back) == 1.0).all()

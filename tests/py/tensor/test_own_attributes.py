@@ -89,7 +89,7 @@ WAYS: dict[str, tuple[type[Any], Callable[[Any], object]]] = {
     "among many": (Producer, among_many),
     "after others were deleted": (Producer, after_others_were_deleted),
     "in another dictionary": (Producer, lambda obj: setattr(obj, "__dict__", {"dims": DIMS})),
-    "beside keys that are no strings": (Producer, lambda obj: obj.__dict__.update({7: 8, "dims": DIMS})),
+    "with keys that are not strings": (Producer, lambda obj: obj.__dict__.update({7: 8, "dims": DIMS})),
     "in a slot": (Slotted, lambda obj: setattr(obj, "dims", DIMS)),
     "by code of the class": (Computed, lambda obj: setattr(obj, "labelled", True)),
 }
@@ -177,7 +177,7 @@ def test_an_interface_of_the_object_comes_after_dlpack_of_the_class() -> None:
         pass
 
     for obj, protocol in ((Producer(), "dlpack"), (FIELD.view(Array), "numpy")):
-        # A subclass has a `__dict__`, but the attribute of NumPy's class comes before what is in it.
+        # A subclass has a `__dict__`, but the attribute of NumPy's class comes before its entries.
         obj.__dict__["__array_interface__"] = np.ones(5).__array_interface__
         for _ in range(2):
             assert (dl.describe(obj).protocol, dl.describe(obj).shape) == (protocol, (2, 3))

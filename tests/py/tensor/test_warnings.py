@@ -1,4 +1,4 @@
-"""Warnings point at the line of the program, whatever frames of dlfield and other libraries lie in between."""
+"""Warnings point at the line of the program, past frames of dlfield and other libraries."""
 
 import warnings
 from collections.abc import Callable, Iterator
