@@ -48,7 +48,8 @@ pub struct Block {
 #[derive(Debug)]
 enum Memory {
     Host(HostMemory),
-    Cuda(CudaMemory),
+    /// In a box: the owners of host memory, which are many, are smaller.
+    Cuda(Box<CudaMemory>),
 }
 
 impl Block {
@@ -73,7 +74,7 @@ impl Block {
             let memory = HostMemory::allocate(bytes, alignment, contents);
             Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
         } else if device.is_of_cuda() {
-            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents)?)
+            Memory::Cuda(Box::new(CudaMemory::allocate(device, bytes, alignment, contents)?))
         } else {
             return Err(DeviceError::NotSupported { device }.into());
         };
@@ -90,7 +91,7 @@ impl Block {
         if !device.is_cuda() {
             return Err(DeviceError::NotSupported { device }.into());
         }
-        let memory = Memory::Cuda(CudaMemory::allocate_exported(device, bytes, file)?);
+        let memory = Memory::Cuda(Box::new(CudaMemory::allocate_exported(device, bytes, file)?));
         Ok(Block::new(memory, bytes))
     }
 

@@ -74,8 +74,7 @@ pub(super) fn allocate(bytes: usize, all: usize, contents: Contents) -> Option<(
 /// Frees a block of [`allocate`].
 #[inline]
 pub(super) fn free(bytes: usize, block: AllocatorBlock) {
-    let mut block = Some(block);
-    if POOL.try_with(|pool| block.take().map(|block| pool.borrow_mut().free(bytes, block))).is_err() {
+    if POOL.try_with(move |pool| pool.borrow_mut().free(bytes, block)).is_err() {
         ENDING.remove(bytes);
     }
 }

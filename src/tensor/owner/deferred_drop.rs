@@ -100,15 +100,7 @@ impl ThreadDrops {
 
 /// Drops an owner now, or at the end of the outermost drop.
 pub(super) fn now(owner: OwnerKind) {
-    // Blocks and elements own no other owner.
-    let nests = match owner {
-        #[cfg(feature = "fields")]
-        OwnerKind::Block(_) => false,
-        #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
-        OwnerKind::Elements(_) => false,
-        _ => true,
-    };
-    if !nests {
+    if !owner.nests() {
         return;
     }
     match DeferredDrop::begin() {
@@ -159,6 +151,18 @@ fn try_after_work(uses: Box<StreamUses>, owner: OwnerKind) -> bool {
 }
 
 impl OwnerKind {
+    /// Returns whether this may own another owner. Blocks and elements do not.
+    #[inline]
+    pub(super) fn nests(&self) -> bool {
+        match self {
+            #[cfg(feature = "fields")]
+            OwnerKind::Block(_) => false,
+            #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
+            OwnerKind::Elements(_) => false,
+            _ => true,
+        }
+    }
+
     /// Returns whether no other process has the memory open, nor can open it any more.
     fn is_alone(&self) -> bool {
         match self {
