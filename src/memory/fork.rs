@@ -15,7 +15,7 @@ use std::thread;
 const NONE: u32 = 0;
 
 /// Returns the number of this process.
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 #[inline]
 pub(crate) fn this_process() -> u32 {
     static THIS: AtomicU32 = AtomicU32::new(NONE);
@@ -40,7 +40,7 @@ pub(crate) fn this_process() -> u32 {
 }
 
 /// Returns a number for this process, which cannot fork.
-#[cfg(not(unix))]
+#[cfg(not(all(unix, not(miri))))]
 pub(crate) fn this_process() -> u32 {
     1
 }
