@@ -154,19 +154,12 @@ impl OwnerKind {
     /// Returns whether this may own another owner. Blocks and elements do not.
     #[inline]
     pub(super) fn nests(&self) -> bool {
-        match self {
-            #[cfg(feature = "fields")]
-            OwnerKind::Block(_) => false,
-            #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
-            OwnerKind::Elements(_) => false,
-            _ => true,
-        }
+        !matches!(self, OwnerKind::Block(_) | OwnerKind::Elements(_))
     }
 
     /// Returns whether no other process has the memory open, nor can open it any more.
     fn is_alone(&self) -> bool {
         match self {
-            #[cfg(feature = "fields")]
             OwnerKind::Block(block) => block.is_alone(),
             _ => true,
         }
