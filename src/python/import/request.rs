@@ -169,7 +169,7 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
 
 /// Returns the error for memory that the requested device cannot access.
 #[cold]
-pub(super) fn elsewhere(found: Device, wanted: Device) -> DeviceError {
+pub(crate) fn elsewhere(found: Device, wanted: Device) -> DeviceError {
     device::mismatch(found, wanted).with_fix(&format_args!("copy it there: from_dlpack(obj, device='{wanted}')"))
 }
 

@@ -20,9 +20,9 @@ use crate::dtype::DType;
 use crate::error::ExchangeError;
 use crate::layout::extents::Extents;
 use crate::python::ffi::new_error::new_error;
-use crate::python::import::bytes::not_contiguous;
 use crate::python::module::classes::buffer_parts::Parts;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::module::values::bytes::not_contiguous;
 use crate::python::sync;
 use crate::tensor::managed::inexpressible;
 
