@@ -63,6 +63,11 @@ mod of_python {
         };
     }
 
+    /// What the package is told of.
+    pub mod trace {
+        pub use crate::python::trace::{allocated, copied, trace_allocations, trace_copies};
+    }
+
     /// Errors that are no `Exception`.
     pub mod interrupt {
         pub use crate::python::interrupt::{answer, detach, is_interrupt, put_off};

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Spec;
 use crate::python::interrupt::detach;
-use crate::python::sync;
+use crate::python::{sync, trace};
 use crate::tensor::Tensor;
 
 /// Copies of at least this many bytes release the GIL.
@@ -19,26 +19,38 @@ pub const GIL_RELEASE_BYTES: i64 = 1 << 15;
 pub fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<bool>) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: as for `copy_into`.
-    detach(py, || unsafe { tensor.to_device_shared(wanted, copy) })
+    let moved = detach(py, || unsafe { tensor.to_device_shared(wanted, copy) })?;
+    let (from, to) = (tensor.descriptor(), moved.descriptor());
+    if from.ptr() != to.ptr() {
+        trace::copied(py, to.nbytes(), || format!("from {} to {}", from.device(), to.device()));
+        trace::allocated(py, &moved);
+    }
+    Ok(moved)
 }
 
-/// Copies a tensor with the same layout and metadata.
-pub fn copy_like(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
-    copy_into(py, &tensor.spec(), tensor)
+/// Copies a tensor with the same layout and metadata, for the reason that `dlfield.trace_copies` lists.
+pub fn copy_like(py: Python<'_>, tensor: &Tensor, reason: &str) -> Result<Tensor> {
+    copy_into(py, &tensor.spec(), tensor, reason)
 }
 
 /// As [`copy_into`], to a blank tensor in place. Small copies on the host keep the GIL.
-pub fn copy_to(py: Python<'_>, made: &mut Tensor, spec: &Spec, tensor: &Tensor) -> Result<()> {
+pub fn copy_to(py: Python<'_>, made: &mut Tensor, spec: &Spec, tensor: &Tensor, reason: &str) -> Result<()> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: as for `copy_into`.
     let mut copy = || unsafe { made.allocate_copy(spec, tensor) };
-    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }
+    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }?;
+    trace::copied(py, made.descriptor().nbytes(), || reason.to_owned());
+    trace::allocated(py, made);
+    Ok(())
 }
 
-/// Copies a tensor into the layout of `spec`.
-pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor> {
+/// Copies a tensor into the layout of `spec`, for the reason that `dlfield.trace_copies` lists.
+pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor, reason: &str) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
     // responsibility as with every array library, the copy has old or new elements.
-    detach(py, || unsafe { Tensor::copy_of_shared(spec, tensor) })
+    let copy = detach(py, || unsafe { Tensor::copy_of_shared(spec, tensor) })?;
+    trace::copied(py, copy.descriptor().nbytes(), || reason.to_owned());
+    trace::allocated(py, &copy);
+    Ok(copy)
 }

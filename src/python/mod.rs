@@ -149,6 +149,9 @@ mod py_owner;
 pub(crate) mod sync;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod tensor_api;
+#[cfg(feature = "signature")]
+#[allow(missing_docs, reason = "public only for `native`")]
+pub(crate) mod trace;
 
 #[cfg(feature = "fields")]
 pub use self::from_py::OrCopy;

@@ -8,6 +8,7 @@ use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::args;
 use dlfield::native::errors::{ErrorKind, reworded};
 use dlfield::native::interrupt;
+use dlfield::native::trace;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::{Spec, Tensor};
 
@@ -27,7 +28,9 @@ impl<'py> Call<'_, 'py> {
     #[inline(always)]
     pub(super) fn create(&self, fill: impl FnOnce(&mut Tensor) -> PyResult<()>) -> PyResult<Bound<'py, PyTensor>> {
         let made = freelist::create(self.py, |made: &mut PyTensor| fill(&mut made.0));
-        made.map_err(|error| self.with_host_hint(error))
+        let made = made.map_err(|error| self.with_host_hint(error))?;
+        trace::allocated(self.py, &made.get().0);
+        Ok(made)
     }
 
     /// Adds to the error of a preset for a device that is not there how to have its layout on the host.

@@ -17,7 +17,7 @@ use crate::functions::{data_argument, docstring, fill_value, given_memory};
 use dlfield::native::fastcall::{self, Definition, Parameters};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Contents, Extents, IS_FREE_THREADED};
-use dlfield::native::{dtype, sync};
+use dlfield::native::{dtype, sync, trace};
 use dlfield::{DType, DTypeError, Descriptor, Device, Error, Spec, Tensor, can_cast};
 
 /// Allocates a field with undefined values.
@@ -55,6 +55,9 @@ fn filled(
     })
 }
 
+/// Why it copies, for `trace_copies`.
+const FROM_ARRAY: &str = "from_array always copies";
+
 /// Copies a small NumPy array at once: while this thread keeps the GIL and runs no other code, nobody moves the memory.
 /// Returns whether it has.
 fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor: &mut Tensor) -> PyResult<bool> {
@@ -76,6 +79,7 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
         // SAFETY: the array's memory, which stays where it is until this returns. If another thread writes to it without the
         // GIL, which is the program's responsibility as with every array library, the copy has old or new elements.
         unsafe { tensor.allocate_copy_of(&spec, &data) }?;
+        trace::copied(call.py, data.nbytes(), || FROM_ARRAY.to_owned());
     }
     Ok(at_once)
 }
@@ -84,7 +88,7 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
 fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyResult<()> {
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
-        match sync::copy_to(py, tensor, spec, data) {
+        match sync::copy_to(py, tensor, spec, data, FROM_ARRAY) {
             // The memory on the device is freed before it is allocated again.
             Err(Error::DType(DTypeError::CastOnDevice { .. })) => py.detach(|| tensor.clear()),
             copied => return Ok(copied?),
@@ -92,12 +96,12 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     }
     let data = sync::to(py, data, Device::CPU, None)?;
     if known {
-        return Ok(sync::copy_to(py, tensor, spec, &data)?);
+        return Ok(sync::copy_to(py, tensor, spec, &data, FROM_ARRAY)?);
     }
     // NumPy can cast more element types.
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
-    *tensor = if spec.device() == Device::CPU { cast } else { sync::copy_into(py, spec, &cast)? };
+    *tensor = if spec.device() == Device::CPU { cast } else { sync::copy_into(py, spec, &cast, FROM_ARRAY)? };
     Ok(())
 }
 

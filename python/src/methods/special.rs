@@ -49,7 +49,7 @@ impl PyTensor {
     }
 
     pub(crate) fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        Ok(PyTensor::new(sync::copy_like(py, &self.0)?))
+        Ok(PyTensor::new(sync::copy_like(py, &self.0, "copy()")?))
     }
 
     /// Raises `ValueError`, as NumPy's arrays do.

@@ -12,7 +12,7 @@ use crate::ufunc::sizes::wrong_output;
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
-use dlfield::native::{args, check_named_halos};
+use dlfield::native::{args, check_named_halos, trace};
 use dlfield::{DType, Device, Dim, Dims, ExchangeError, Spec, Tensor};
 
 /// The destination of one result.
@@ -164,6 +164,7 @@ pub(super) fn spec<'py>(
 pub(super) fn make<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyTensor>> {
     freelist::create(py, |made: &mut PyTensor| {
         made.0 = Tensor::empty(spec)?;
+        trace::allocated(py, &made.0);
         Ok(())
     })
 }

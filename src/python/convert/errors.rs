@@ -10,6 +10,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Error, SignatureError};
+use crate::layout::LayoutError;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
@@ -24,11 +25,12 @@ pub enum ErrorKind {
     Exchange,
     NoSuchBuffer,
     NotAnArray,
+    Overlap,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of the enumeration.
-    const ALL: [ErrorKind; 7] = [
+    const ALL: [ErrorKind; 8] = [
         ErrorKind::Layout,
         ErrorKind::DType,
         ErrorKind::Dims,
@@ -36,6 +38,7 @@ impl ErrorKind {
         ErrorKind::Exchange,
         ErrorKind::NoSuchBuffer,
         ErrorKind::NotAnArray,
+        ErrorKind::Overlap,
     ];
 
     /// Name, docstring and builtin bases.
@@ -60,6 +63,9 @@ impl ErrorKind {
                 ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup, ty])
             }
             ErrorKind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
+            ErrorKind::Overlap => {
+                ("OverlapError", "A field that is written and shares memory with another one, or with itself.", vec![value])
+            }
         }
     }
 }
@@ -175,9 +181,9 @@ fn raised(error: Error, message: String) -> PyErr {
         Error::Signature(SignatureError::Field { source, .. }) | Error::Argument { source, .. } => {
             raised(*source, message)
         }
-        Error::Signature(
-            SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. } | SignatureError::Sizes { .. },
-        ) => ErrorKind::Layout.error(message),
+        Error::Signature(SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. })
+        | Error::Layout(LayoutError::SharedElements { .. }) => ErrorKind::Overlap.error(message),
+        Error::Signature(SignatureError::Sizes { .. }) => ErrorKind::Layout.error(message),
         Error::Signature(_) => new_error::<PyTypeError>(message),
         Error::Layout(_) => ErrorKind::Layout.error(message),
         #[cfg(feature = "fields")]

@@ -22,7 +22,7 @@ use super::pinned::{check_unmoved, pinned};
 pub use super::table::describe;
 use super::type_info::TypeInfo;
 pub use super::type_info::is_torch;
-pub use super::unwrap::{inner_of, with_given_origin};
+pub use super::unwrap::{inner_of, is_field, with_given_origin};
 use super::{Request, RequestAccess, not_an_array, share};
 use crate::cuda;
 use crate::descriptor::Descriptor;

@@ -214,7 +214,7 @@ def test_errors_that_no_copy_corrects() -> None:
     for wanted, argument, error, message in cases:
         with pytest.raises(error, match=f'^field "x": {message}'):
             copying(x=wanted).bind(x=argument)
-    with pytest.raises(dl.LayoutError, match=r'^field "y": .*shares memory with field "x"'):
+    with pytest.raises(dl.OverlapError, match=r'^field "y": .*shares memory with field "x"'):
         copying(x=accessed(), y=accessed("w")).bind(x=array, y=array)
     on_gpu = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed())
     with pytest.raises(dl.DeviceError, match=r'^field "x": .*cpu.*cuda:0'):

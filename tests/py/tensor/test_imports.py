@@ -1,9 +1,12 @@
 """With NumPy alone, everything works that does not need another library; and no other library is imported unasked."""
 
+import importlib
+import re
 import sys
 
 import pytest
 
+import dlfield as dl
 from childproc import run_cases, run_python
 
 # Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
@@ -100,3 +103,30 @@ def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
         "does not support loading in subinterpreters" if by_python else "dlfield: does not work in a sub-interpreter"
     )
     assert output.count(refusal) == 2
+
+
+MODULES = [
+    "dlfield",
+    "dlfield.cuda",
+    "dlfield.dask",
+    "dlfield.gt4py",
+    "dlfield.memory",
+    "dlfield.storage",
+    "dlfield.xarray",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_classes_show_a_public_module(name: str) -> None:
+    module = importlib.import_module(name)
+    classes = [found for found in (getattr(module, name) for name in module.__all__) if isinstance(found, type)]
+    for found in classes:
+        assert found.__module__ in MODULES, found
+        assert getattr(sys.modules[found.__module__], found.__name__) is found
+
+
+def test_dir_lists_what_is_public() -> None:
+    assert set(dir(dl)) == {*dl.__all__, "gt4py", "memory", "storage", "xarray"}
+    assert all(hasattr(dl, name) for name in dl.__all__)
+    with pytest.raises(AttributeError, match=re.escape("write dl.open_field(path)")):
+        dl.load_field  # noqa: B018
