@@ -70,8 +70,8 @@ lint: $(VENV)/.lint $(VENV)/.docs $(VENV)/.build ## check the style, the types, 
 docs: $(VENV)/.docs ## build the site of docs/ into target/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict
 
-bench: $(VENV)/.bench $(VENV)/.example-release ## measure dlfield beside its peers, and write README.md and docs/; ALL=1: docs/measured.md, too
-	$(RUN) benches/py --write $(if $(ALL),--all)
+bench: $(VENV)/.bench $(VENV)/.example-release ## measure dlfield and its peers, and write README.md and docs/about/
+	$(RUN) benches/py --write
 
 counts: $(if $(VALGRIND),$(COUNTS)/.modules) #: count instructions, and compare with benches/instructions.md; RENEW=1 writes that; part of check
 	@$(if $(VALGRIND),$(RUN) benches/py/counts.py "$(COUNTS)/modules" $(if $(RENEW),--renew),echo "NOT COUNTED: make counts needs valgrind")
@@ -94,7 +94,7 @@ test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib #: the CUDA tests on a test
 
 test-cuda: $(VENV)/.gpu $(VENV)/.example-release ## run the CUDA tests on a GPU, with CuPy, PyTorch and JAX; once built it takes minutes
 	@tools/test_cuda.sh "$(BIN)"
-bench-cuda: $(VENV)/.gpu $(VENV)/.example-release #: measure on a GPU, and write docs/cuda.md
+bench-cuda: $(VENV)/.gpu $(VENV)/.example-release #: measure on a GPU, and write docs/about/
 	$(RUN) benches/py cuda --write
 
 exhaustive: $(VENV)/.exhaustive $(VENV)/.example $(SIM)/.lib #: what `make test` leaves out: more cases, features, clusters, a browser, fuzz-short

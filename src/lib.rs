@@ -180,5 +180,5 @@ pub use tensor::{Element, Index, IndexError, Owner, Tensor};
 
 /// Runs the examples of the page.
 #[cfg(all(doctest, feature = "python"))]
-#[doc = include_str!("../docs/rust.md")]
+#[doc = include_str!("../docs/kernels/rust.md")]
 mod rust_page {}

@@ -1,7 +1,7 @@
 """Measure copies into another layout and fills, compared with NumPy, PyTorch and memcpy."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ import dlfield as dl
 import plot
 from copying import MEMCPY, NUMPY, OURS, PEERS, TORCH, best_with_threads, contest, default_threads, field
 from interleaved import Time
-from peers import versions
-from report import Line, grid, heading, table
+from report import Grid, Line
 
 # 168 MB each.
 LARGE = {"float64": (512, 512, 80), "float32": (512, 512, 160)}
@@ -43,77 +42,66 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[float | None, float
     STEPPED: ({}, {}, (2, 1.5)),
 }
 
-DOCUMENT = """\
-{heading}
-## Large fields
-
-Time divided by the time of memcpy. 168 MB: {shapes}.
-
-{large}
-## Ratios to reach
-
-The comparisons that have a goal, from the same run; the worse of float64 and float32.
-
-{goals}
-## Every size
-
-Cubes of float64. Microseconds for memcpy, and each time divided by it.
-
-{sizes}
-## Every permutation
-
-From C order to each layout, {middle} of float64: time divided by that of memcpy. Other pairs of layouts are the same
-with other names of axes.
-
-{permutations}
-## Fresh memory
-
-Milliseconds to allocate 168 MB of float64 and write it for the first time: a fill, or a copy from C order to F order.
-
-{fresh}"""
+BY_SIZE = "cubes of float64, over memcpy"
 
 # The nanoseconds of one copy, by library; and a case with its element type.
 Times = dict[str, Time]
 Key = tuple[str, str]
 
 
-def measure(picture: Path | None) -> tuple[list[Line], str]:
-    """Measure everything, and draw the curves into a file if one is given.
-
-    Returns the comparisons with a ratio to reach, and the text for `docs/copies.md`.
-    """
+def measure() -> tuple[list[Line], list[Grid]]:
+    """Measure everything. The values of the tables are ratios to the time of memcpy, but for those of memcpy itself."""
     with default_threads():
         large = {(case, dtype): _large(case, dtype) for case in CASES for dtype in LARGE}
         sizes = {(case, edge): _size(SIZED[case], edge) for case in SIZED for edge in EDGES}
         permutations = {layout: _permutation(layout) for layout in PERMUTATIONS}
         fresh = {what: best_with_threads(cases, 7) for what, cases in _fresh_cases().items()}
-    if picture:
-        plot.draw(picture, {8 * edge**3: _ratios(sizes["C to F", edge]) for edge in EDGES})
     goals = [*_large_goals(large), *_peer_goals(large), *_size_goals(sizes), *_fresh_goals(fresh)]
     parties = [*OURS, *PEERS]
-    document = DOCUMENT.format(
-        heading=heading(versions()),
-        shapes=", ".join(f"{shape} of {dtype}" for dtype, shape in LARGE.items()),
-        large=grid(
+    shapes = ", ".join(f"{shape} of {dtype}" for dtype, shape in LARGE.items())
+    return goals, [
+        Grid(
+            "copies",
+            f"large fields, {shapes}, over memcpy",
             ["copy", "elements", "memcpy, ms", *parties],
             [[case, dtype, f"{times[MEMCPY] / 1e6:.3g}", *_cells(times)] for (case, dtype), times in large.items()],
+            labels=2,
         ),
-        goals=table(goals),
-        sizes=grid(
+        Grid(
+            "copies",
+            BY_SIZE,
             ["copy", "bytes", "memcpy, µs", *parties],
             [
                 [case, f"{8 * edge**3:,}", f"{times[MEMCPY] / 1e3:.3g}", *_cells(times)]
                 for (case, edge), times in sizes.items()
             ],
+            labels=2,
         ),
-        middle=MIDDLE,
-        permutations=grid(["layout", *parties], [[str(key), *_cells(times)] for key, times in permutations.items()]),
-        fresh=grid(
-            ["", *parties],
+        Grid(
+            "copies",
+            f"from C order to each layout, {MIDDLE} of float64, over memcpy",
+            ["layout", *parties],
+            [[str(key), *_cells(times)] for key, times in permutations.items()],
+        ),
+        Grid(
+            "copies",
+            "fresh memory, 168 MB of float64, ms",
+            ["call", *parties],
             [[what, *(f"{times[party] / 1e6:.3g}" for party in parties)] for what, times in fresh.items()],
         ),
-    )
-    return goals, document
+    ]
+
+
+def draw(path: Path, grids: Sequence[Grid]) -> None:
+    """Draw the times of copies from C to F order against their size."""
+    (sizes,) = (each for each in grids if each.name == BY_SIZE)
+    parties = sizes.header[3:]
+    curves = {
+        int(row[1].replace(",", "")): dict(zip(parties, map(float, row[3:]), strict=True))
+        for row in sizes.rows
+        if row[0] == "C to F"
+    }
+    plot.copies(path, curves)
 
 
 def _ratios(times: Times) -> dict[str, float]:

@@ -10,9 +10,9 @@ import dlfield as dl
 import scaling
 import three_arrays
 from interleaved import Case, Time, best_times
-from peers import consumers, versions
+from peers import consumers
 from producers import DTYPE, SHAPE, producers
-from report import Line, grid, heading, table
+from report import Grid, Line
 
 # A call and its argument, as the tables name them.
 Key = tuple[str, str]
@@ -41,41 +41,9 @@ EXPORTS = (
     (("tvm_ffi.from_dlpack", "tensor"), ("tvm_ffi.from_dlpack", "ndarray"), 1),
 )
 
-DOCUMENT = """\
-{heading}
-## Importing an array
 
-Nanoseconds for one call of the function of each column with the array of each row. `no-op` is a C function that does
-nothing, called from the same loop: no call takes less. "refuses" means an exception, "misreads" a wrong result,
-"itself" that the function returns its argument.
-
-{reading}
-## Beside the fastest peer
-
-`describe` beside the fastest of the other columns, `from_dlpack` beside the fastest that shares ownership, and the
-comparisons that have a goal of their own.
-
-{goals}
-## Calls of three arrays
-
-A call of an empty function with three arrays of one float32: a Rust function with arguments of `In<f32, Ix1>`, beside a
-C++ function of nanobind with the same demands, tvm-ffi's function that does nothing, and NumPy's sum of two numbers.
-
-{calls}
-## Exporting a tensor
-
-A `Tensor` exported to each framework, beside the same framework's import of a NumPy array. Aligned arrays begin at a
-multiple of 64 bytes; JAX copies other arrays.
-
-{exports}
-{scaling}"""
-
-
-def measure() -> tuple[list[Line], str]:
-    """Measure all calls in one interleaved run, then how their times grow.
-
-    Returns the comparisons, and the text for `docs/exchange.md`.
-    """
+def measure() -> tuple[list[Line], list[Grid]]:
+    """Measure all calls in one interleaved run, then how their times grow."""
     peers, arrays = consumers(), producers()
     pairs = {(name, kind): (peers[name], array) for name in peers for kind, array in arrays.items()}
     cells = {key: consumer.verdict(array) for key, (consumer, array) in pairs.items()}
@@ -84,20 +52,18 @@ def measure() -> tuple[list[Line], str]:
     }
     times = best_times(cases | _export_cases(arrays["tensor"]), rounds=150, turn=0.002)
     cells |= {key: f"{times[key]:.0f}" for key in cases}
-    imports = [*_beside_fastest(times, arrays), *_lines(times, GOALS)]
+    imports = [*_with_fastest(times, arrays), *_lines(times, GOALS)]
     exports, called = _lines(times, EXPORTS), three_arrays.lines()
-    document = DOCUMENT.format(
-        heading=heading(versions()),
-        reading=grid(["array", *peers], [[kind, *(cells[name, kind] for name in peers)] for kind in arrays]),
-        goals=table(imports),
-        calls=table(called),
-        exports=table(exports),
-        scaling=scaling.document(peers),
+    reading = Grid(
+        "exchange",
+        "importing an array, ns",
+        ["array", *peers],
+        [[kind, *(cells[name, kind] for name in peers)] for kind in arrays],
     )
-    return [*imports, *called, *exports], document
+    return [*imports, *called, *exports], [reading, *scaling.measure(peers)]
 
 
-def _beside_fastest(times: dict[Key, Time], arrays: Iterable[str]) -> list[Line]:
+def _with_fastest(times: dict[Key, Time], arrays: Iterable[str]) -> list[Line]:
     """Compare each call that has no goal of its own with the fastest peer that takes the array."""
     given, found = {what for what, _, _ in GOALS}, []
     for call, peers in (("describe", DESCRIBING), ("from_dlpack", OWNING)):

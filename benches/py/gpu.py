@@ -10,28 +10,12 @@ import torch
 
 import dlfield as dl
 from interleaved import Time, best_measured
-from report import Line, grid, heading, table
+from report import Grid, Line, heading
 
 # 1 GB each, so float32 has twice the elements: far more than the caches of any device hold.
 LARGE = {"float64": (512, 512, 512), "float32": (512, 512, 1024)}
 SMALL = (128, 128, 80)
 CALLS = 1000
-
-DOCUMENT = """\
-{heading}
-## Ratios to reach
-
-{goals}
-## Copies into another layout
-
-Gigabytes per second, read and written, of {shapes}. A copy of as many bytes in one piece: {straight} GB/s.
-
-{layouts}
-## Copies to and from the host
-
-Gigabytes per second of pinned memory, of a field whose rows of 510 are padded to 512; in one piece: {link} GB/s.
-
-{host}"""
 
 # Source and destination of a copy, as keywords for their allocation.
 LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -66,8 +50,8 @@ def _assign(target: Any, source: Any) -> None:
     target[...] = source
 
 
-def measure() -> str:
-    """Measure everything, and return the text for `docs/cuda.md`."""
+def measure() -> tuple[list[Line], list[Grid], str]:
+    """Measure everything. Return the comparisons, the tables, of which the page shows the first, and the heading."""
     goals = [*_allocation(), *_exchange()]
     rows, straight = [], 0.0
     for dtype, shape in LARGE.items():
@@ -91,17 +75,11 @@ def measure() -> str:
             what = f"{name}, {dtype}"
             goals.append(Line(what, took["dlfield"], "in one piece", took["in one piece"], 1.43))
             goals.append(Line(what, took["dlfield"], "CuPy", took["CuPy"], 0.5))
-    host, link = _host()
     device = torch.cuda.get_device_properties(0).name
-    return DOCUMENT.format(
-        heading=heading({device: "", "dlfield": dl.__version__, "cupy": cupy.__version__, "torch": torch.__version__}),
-        goals=table(goals),
-        shapes=", ".join(f"{shape} of {dtype}" for dtype, shape in LARGE.items()),
-        straight=f"{straight:.0f}",
-        layouts=grid(["copy", "elements", "dlfield", "CuPy", "PyTorch"], rows),
-        link=link,
-        host=host,
-    )
+    versions = {device: "", "dlfield": dl.__version__, "cupy": cupy.__version__, "torch": torch.__version__}
+    layouts = Grid("cuda", "copies of 1 GB, GB/s", ["copy", "elements", "dlfield", "CuPy", "PyTorch"], rows, labels=2)
+    rows.append(["in one piece", "float64", f"{straight:.0f}", "", ""])
+    return goals, [layouts, _host()], heading(versions)
 
 
 def _allocation() -> list[Line]:
@@ -138,7 +116,7 @@ def _exchange() -> list[Line]:
     return [Line(f"`{one}`", took[one], f"`{other}`", took[other]) for one, other in pairs]
 
 
-def _host() -> tuple[str, str]:
+def _host() -> Grid:
     pinned, device = (dl.empty((512, 512, 512), device=where) for where in ("cuda_host", "cuda"))
     # Rows of 510 elements, padded to 512.
     rows_pinned, rows = (
@@ -154,5 +132,5 @@ def _host() -> tuple[str, str]:
     )
     ways = {"there": "host to device", "back": "device to host"}
     speeds = [[name, f"{rows.nbytes / took[f'rows {way}']:.1f}"] for way, name in ways.items()]
-    link = ", ".join(f"{device.nbytes / took[way]:.1f}" for way in ways)
-    return grid(["copy", "dlfield"], speeds), f"{link} (there and back)"
+    speeds += [[f"{name}, in one piece", f"{device.nbytes / took[way]:.1f}"] for way, name in ways.items()]
+    return Grid("cuda", "pinned memory, rows of 510 padded to 512, GB/s", ["copy", "dlfield"], speeds)

@@ -3,6 +3,7 @@
 Each input is taken in a process of its own, a fork of this one. The inputs are those of the tests.
 """
 
+import csv
 import ctypes
 import sys
 from collections import Counter
@@ -18,14 +19,16 @@ from cuda.core.utils import StridedMemoryView
 
 import dlfield as dl
 from peers import build_crate, build_nanobind, versions
-from report import write
+from report import FOLDER, grid, write
 
 TESTS = Path(__file__).parents[2] / "tests" / "py"
 sys.path.insert(0, str(TESTS))
 
 from hostile_inputs import INPUTS, Consumer, outcome  # noqa: E402
 
-PAGE = Path(__file__).parents[2] / "docs" / "hostile.md"
+CASES = FOLDER / "hostile.csv"
+#: What can happen other than the right result or an error.
+KINDS = ("crash", "wrong data", "writes", "leaks")
 
 
 def _of_numpy(array: Any) -> list[float]:
@@ -98,34 +101,39 @@ def consumers() -> dict[str, Consumer]:
     }
 
 
-def document() -> str:
-    """Return the tables, one for each protocol."""
+def measure() -> list[list[str]]:
+    """Return a row for each input: the protocol, the input, the right result, and that of each library."""
     libraries = consumers()
-    found = versions()
-    used = ("dlfield", "numpy", "torch", "nanobind", "apache-tvm-ffi", "dlpark", "cuda-core")
-    text = [f"Run on {datetime.now(UTC):%Y-%m-%d}: {', '.join(f'{name} {found[name]}' for name in used)}.\n"]
-    counts: dict[str, Counter[str]] = {name: Counter() for name in libraries}
+    rows = [["protocol", "input", "right", *libraries]]
     for protocol, inputs in INPUTS.items():
-        text += [
-            f"## {protocol}\n",
-            f"| input | right | {' | '.join(libraries)} |",
-            "|---" * (len(libraries) + 2) + "|",
-        ]
         for hostile in inputs:
             right = "error" if hostile.values is None else "correct"
-            results = {name: outcome(library, hostile) for name, library in libraries.items()}
-            for name, result in results.items():
-                counts[name][result if result in {right, "error"} else f"**{result}**"] += 1
-            cells = (result if result in {right, "error"} else f"**{result}**" for result in results.values())
-            text.append(f"| {hostile.what} | {right} | {' | '.join(cells)} |")
-        text.append("")
-    wrong = {name: sum(n for result, n in count.items() if "**" in result) for name, count in counts.items()}
-    text.insert(1, f"Neither right nor an error: {', '.join(f'{name} {n}' for name, n in wrong.items())}.\n")
-    return "\n".join(text)
+            rows.append([protocol, hostile.what, right, *(outcome(library, hostile) for library in libraries.values())])
+    return rows
+
+
+def summary(rows: list[list[str]]) -> str:
+    """Return how often each library was neither right nor raised an error, and what happened then."""
+    first, *results = (row[2:] for row in rows)
+    found: dict[str, Counter[str]] = {library: Counter() for library in first[1:]}
+    for right, *outcomes in results:
+        for counts, result in zip(found.values(), outcomes, strict=True):
+            counts.update(kind for kind in KINDS if kind in result and result not in {right, "error"})
+    return grid(
+        ["library", *KINDS],
+        [[library, *(str(counts[kind]) for kind in KINDS)] for library, counts in found.items()],
+    )
 
 
 if __name__ == "__main__":
-    tables = document()
-    print(tables)
+    table = measure()
+    text = summary(table)
+    print(text, *map(",".join, table), sep="\n")
     if "--write" in sys.argv:
-        write(PAGE, tables)
+        with CASES.open("w", encoding="utf8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(table)
+        found = versions()
+        used = ("dlfield", "numpy", "torch", "nanobind", "apache-tvm-ffi", "dlpark", "cuda-core")
+        names = ", ".join(f"{name} {found[name]}" for name in used)
+        heading = f"{datetime.now(UTC):%Y-%m-%d}, {len(table) - 1} inputs: {names}."
+        write(FOLDER / "safety.md", f"{heading}\n\n{text}")

@@ -9,32 +9,19 @@ import numpy as np
 from interleaved import Loop, best_measured, best_times, new_loop
 from peers import Consumer
 from producers import DTYPE, SHAPE
-from report import grid
+from report import Grid
 
 LIVE = (0, 1_000, 100_000)
 NDIMS = (0, 1, 2, 3, 4, 6, 8, 16)
 CALLS = 10_000
 
-DOCUMENT = """\
-## With others alive
 
-Nanoseconds of a call with one NumPy array while the results of as many calls, each with an array of its own, are kept.
-
-{live}
-## With more dimensions
-
-Nanoseconds of a call with a NumPy array of so many dimensions, each of extent 2; the last row is the slope of the line
-through the column.
-
-{ndim}"""
+def measure(consumers: dict[str, Consumer]) -> list[Grid]:
+    """Return the times with other results alive, and with more dimensions."""
+    return [_live(consumers), _ndim(consumers)]
 
 
-def document(consumers: dict[str, Consumer]) -> str:
-    """Measure, and return the last sections of `docs/exchange.md`."""
-    return DOCUMENT.format(live=_live(consumers), ndim=_ndim(consumers))
-
-
-def _live(consumers: dict[str, Consumer]) -> str:
+def _live(consumers: dict[str, Consumer]) -> Grid:
     names = ("describe", "from_dlpack")
     times = best_measured(
         {
@@ -44,7 +31,8 @@ def _live(consumers: dict[str, Consumer]) -> str:
         },
         rounds=50,
     )
-    return grid(["alive", *names], [[f"{live:,}", *(f"{times[name, live]:.1f}" for name in names)] for live in LIVE])
+    rows = [[f"{live:,}", *(f"{times[name, live]:.1f}" for name in names)] for live in LIVE]
+    return Grid("exchange", "with so many results alive, ns", ["alive", *names], rows)
 
 
 def _with_others(loop: Loop, call: Callable[[Any], Any], live: int) -> float:
@@ -54,7 +42,7 @@ def _with_others(loop: Loop, call: Callable[[Any], Any], live: int) -> float:
     return loop(call, array, CALLS) / CALLS
 
 
-def _ndim(consumers: dict[str, Consumer]) -> str:
+def _ndim(consumers: dict[str, Consumer]) -> Grid:
     names = ("describe", "nanobind", "from_dlpack", "np.from_dlpack")
     times = best_times(
         {(name, ndim): (consumers[name].call, np.zeros((2,) * ndim, DTYPE)) for ndim in NDIMS for name in names},
@@ -64,4 +52,4 @@ def _ndim(consumers: dict[str, Consumer]) -> str:
     rows = [[str(ndim), *(f"{times[name, ndim]:.1f}" for name in names)] for ndim in NDIMS]
     slopes = [np.polyfit(NDIMS, [times[name, ndim] for ndim in NDIMS], 1)[0] for name in names]
     rows.append(["per dimension", *(f"{slope:.2g}" for slope in slopes)])
-    return grid(["dimensions", *names], rows)
+    return Grid("exchange", "by number of dimensions, ns", ["dimensions", *names], rows)

@@ -35,11 +35,15 @@ pub fn storage<'py>(py: Python<'py>, owner: &Owner) -> Option<Bound<'py, PyAny>>
     owner.movable().map(|address| unsafe { Bound::from_borrowed_ptr(py, address.cast()) })
 }
 
-/// Returns the addresses of a storage's memory. Runs no foreign code.
+/// Returns the first address of a storage's memory. Runs no code of others.
+pub fn start_of(storage: &Bound<'_, PyAny>) -> PyResult<usize> {
+    storage.call_method0(intern!(storage.py(), "data_ptr"))?.extract()
+}
+
+/// Returns the addresses of a storage's memory. Runs no code of others.
 pub fn memory_of(storage: &Bound<'_, PyAny>) -> PyResult<Range<usize>> {
-    let py = storage.py();
-    let start: usize = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
-    let len: usize = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+    let start = start_of(storage)?;
+    let len: usize = storage.call_method0(intern!(storage.py(), "nbytes"))?.extract()?;
     Ok(start..start.saturating_add(len))
 }
 

@@ -42,8 +42,8 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     """Write a field to a file that `open_field` maps into memory.
 
     The suffix is the format. `.npy` is NumPy's: every library reads it, and it holds values in C or F order, without
-    padding. `.dlf` keeps a field of any layout, with strides, padding, alignment, dims, halo and origin; docs/memory.md
-    has the format. Bytes between the elements are written as zeros.
+    padding. `.dlf` keeps a field of any layout, with strides, padding, alignment, dims, halo and origin;
+    docs/fields/memory.md has the format. Bytes between the elements are written as zeros.
 
     The file is written beside `path` and then renamed. So a reader finds the old or the new file, never a part of it,
     and a field that is open keeps the old one's memory. A new file that replaces another has its permissions, without

@@ -1,7 +1,7 @@
 """Fields in MPI programs: exchange of halos, and message buffers in every layout. Needs `mpi4py`.
 
 `HaloExchange` fills the halos of fields that are distributed over a Cartesian grid of processes. `buffer` passes a
-tensor of any layout to mpi4py's own functions. The guide is `docs/mpi.md`.
+tensor of any layout to mpi4py's own functions. The guide is `docs/processes/mpi.md`.
 """
 
 try:

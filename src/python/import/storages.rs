@@ -45,9 +45,9 @@ pub(super) fn holder<'py>(py: Python<'py>, field: &Descriptor) -> Option<Bound<'
             None
         }
     });
-    // `share_memory_` gives a storage other memory, pinned or not.
+    // `share_memory_` gives a storage other memory, pinned or not; its size stays.
     found
-        .filter(|(storage, start)| py_owner::memory_of(storage).is_ok_and(|now| now.start == *start))
+        .filter(|(storage, start)| py_owner::start_of(storage).is_ok_and(|now| now == *start))
         .map(|(storage, _)| storage)
 }
 

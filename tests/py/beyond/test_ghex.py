@@ -8,7 +8,7 @@ import pytest
 import ranks
 
 PROGRAM = Path(__file__).parents[1] / "support" / "mpi_programs" / "ghex_exchange.py"
-PAGE = Path(__file__).parents[3] / "docs" / "mpi.md"
+PAGE = Path(__file__).parents[3] / "docs" / "processes" / "mpi.md"
 
 # Not imported here: that would start MPI.
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ghex") is None, reason="GHEX is not installed")

@@ -91,7 +91,7 @@ def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> No
 
 def test_the_page_runs_as_printed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    code = blocks(DOCS / "mpi.md", "python")
+    code = blocks(DOCS / "processes" / "mpi.md", "python")
     assert len(code) == 9
     program.write_text("\n".join(code))
     assert ranks.run(4, "-m", "mpi4py", program) == ""

@@ -15,7 +15,7 @@ from dlfield import storage
 from driver import Driver
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGE = DOCS / "storages.md"
+PAGE = DOCS / "gpu" / "storages.md"
 _DEFINED: dict[str, Any] = {"np": np, "dl": dl, "storage": storage}
 for _block in re.findall(r"^```python\n(class .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
     exec(_block, _DEFINED)
@@ -81,7 +81,7 @@ def test_a_data_array_has_the_interface() -> None:
 
 
 def test_the_lines_of_the_page(torch: Any, cupy: Any, driver: Driver) -> None:  # noqa: ARG001 (as_cupy needs CuPy)
-    blocks = re.findall(r"^```py\n(.*?)^```$", (DOCS / "howto" / "gpu.md").read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```py\n(.*?)^```$", (DOCS / "gpu" / "fields.md").read_text(), re.MULTILINE | re.DOTALL)
     (block,) = (block for block in blocks if "cuda" in block)
     values = np.random.default_rng(1).random((64, 64, 80))
     theirs = dl.as_cupy(dl.from_array(values, device="cuda:0"))

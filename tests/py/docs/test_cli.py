@@ -20,7 +20,7 @@ from dlfield.__main__ import main
 from dlfield.cli import bench as _bench
 from page_code import DOCS, FLAGS, blocks, run_session
 
-PAGE = DOCS / "howto" / "command-line.md"
+PAGE = DOCS / "help" / "command-line.md"
 
 
 def run(*arguments: str, cwd: Path | None = None, path: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ from childproc import environment
 from mistakes import ANY_TEXT, Mistake, is_same
 
 DOCS = Path(__file__).parents[3] / "docs"
-QUESTIONS = "".join((DOCS / page).read_text(encoding="utf8") for page in ("faq.md", "faq-use.md"))
+QUESTIONS = (DOCS / "help" / "messages.md").read_text(encoding="utf8")
 GALLERY = mistakes.gallery()
 
 

@@ -10,7 +10,7 @@ import dlfield as dl
 from catalog import numbered
 from untyped import np
 
-PAGE = (Path(__file__).parents[3] / "docs/howto/arithmetic.md").read_text(encoding="utf8")
+PAGE = (Path(__file__).parents[3] / "docs/fields/compute.md").read_text(encoding="utf8")
 ROWS = {
     name: result
     for names, result in re.findall(r"^\| (`\w+`[^|]*) \| ([^|]*) \|", PAGE, re.M)

@@ -1,4 +1,4 @@
-"""dlfield reads each hostile input right, or refuses it with an error; docs/hostile.md has its peers too."""
+"""dlfield reads each hostile input right, or refuses it with an error; docs/about/safety.md has its peers too."""
 
 import json
 

@@ -27,8 +27,8 @@ KEYS: dict[str, Callable[[Any], Any]] = {
     "torch": torch_of,
     "jax": lambda array: pytest.importorskip("jax").numpy.asarray(array),
     "xarray": lambda array: labelled(array, "IJK"[: np.ndim(array)]),
-    "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
-    "array interface": lambda array: Exposing(__array_interface__=interface_of(array)),
+    "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}, kept=array),
+    "array interface": lambda array: Exposing(__array_interface__=interface_of(array), kept=array),
     "struct": lambda array: Exposing(__array_struct__=array.__array_struct__, kept=array),
 }
 

@@ -217,7 +217,7 @@ def test_the_page_shows_what_its_session_saves(tmp_path: Path, monkeypatch: pyte
     """Without the tooltips, whose last digits are those of this machine's sine."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("xarray")
-    page = Path(__file__).parents[3] / "docs" / "howto" / "notebooks.md"
+    page = Path(__file__).parents[3] / "docs" / "frameworks" / "notebooks.md"
     monkeypatch.chdir(tmp_path)
     session = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf8"), {}, page.name, str(page), 0)
     assert doctest.DocTestRunner().run(session).failed == 0
