@@ -8,8 +8,8 @@ use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::args;
 use dlfield::native::errors::{ErrorKind, reworded};
 use dlfield::native::interrupt;
-use dlfield::native::trace;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
+use dlfield::native::trace;
 use dlfield::{Spec, Tensor};
 
 /// The arguments of an allocation function.

@@ -213,7 +213,8 @@ impl PyBound {
         let signature = self.signature()?;
         let boundary = |place| signature.spec(place).1.declared_boundary();
         let domain = common_domain(self.given().map(|(place, field)| (field.original(), boundary(place))));
-        let (dims, extents): (Vec<_>, Vec<_>) = domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
+        let (dims, extents): (Vec<_>, Vec<_>) =
+            domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
         let tuples = (PyTuple::new(py, extents)?, PyTuple::new(py, dims)?);
         package::functions(py)?.call_method1(intern!(py, "Domain"), tuples)
     }

@@ -63,9 +63,11 @@ impl ErrorKind {
                 ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup, ty])
             }
             ErrorKind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
-            ErrorKind::Overlap => {
-                ("OverlapError", "A field that is written and shares memory with another one, or with itself.", vec![value])
-            }
+            ErrorKind::Overlap => (
+                "OverlapError",
+                "A field that is written and shares memory with another one, or with itself.",
+                vec![value],
+            ),
         }
     }
 }
