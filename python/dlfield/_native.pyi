@@ -211,7 +211,7 @@ class Preset:
         """
     @property
     def layout(self) -> Literal["C", "F"] | tuple[int, int, int]:
-        """"C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride), or "HorizontalFirst" of "gt4py.next"."""
+        """ "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride), or "HorizontalFirst" of "gt4py.next"."""
 
 @final
 class Tensor:
@@ -986,7 +986,7 @@ class Preflight:
 
     @property
     def verdict(self) -> Literal["zero-copy", "copy", "impossible"]:
-        """"zero-copy", "copy" or "impossible"."""
+        """ "zero-copy", "copy" or "impossible"."""
     @property
     def reason(self) -> str:
         """What was found and what is allowed; empty if there is no obstacle."""
@@ -1080,7 +1080,7 @@ class FieldSpec:
         """Labels, in the order in which the kernel indexes the field; None for any."""
     @property
     def access(self) -> Literal["r", "w", "rw"]:
-        """"r", "w" or "rw"."""
+        """ "r", "w" or "rw"."""
     @property
     def layout(self) -> tuple[int, ...] | None:
         """Ranks of the fast strides, in the order of `dims`, also if a preset says them; None for any, or if they depend on the
@@ -1299,7 +1299,7 @@ class Signature:
         """The device that uses the fields."""
     @property
     def on_mismatch(self) -> Literal["raise", "copy"]:
-        """"raise", or "copy" for temporary copies."""
+        """ "raise", or "copy" for temporary copies."""
     @property
     def allow_overlap(self) -> bool:
         """Whether written fields may share memory with other fields."""

@@ -15,8 +15,6 @@ _lines: dict[int, str] | None = None
 class MemoryBlock(NamedTuple):
     """A block of memory that dlfield has allocated and not freed."""
 
-    __module__ = "dlfield"
-
     #: Address of the first byte.
     address: int
     #: Bytes of the block.
@@ -42,8 +40,6 @@ class MemoryBlock(NamedTuple):
 class MemoryReport(NamedTuple):
     """Live memory of dlfield, from `memory_report`; its text is a table."""
 
-    __module__ = "dlfield"
-
     #: Blocks of more than 64 KiB, those for their alignment included, and all blocks on devices, the largest first.
     blocks: tuple[MemoryBlock, ...]
     #: How many smaller blocks there are. They are not listed: to list them would take as long as to allocate them.
@@ -66,10 +62,8 @@ class MemoryReport(NamedTuple):
         small = f"{self.small_blocks} small one{'s' * (self.small_blocks != 1)} of together {self.small_nbytes:,} bytes"
         free = f"{self.cached_nbytes:,} bytes are free for reuse"
         text = f"{self.nbytes:,} bytes are in use, in {large} and {small}; {free}."
-        rows = [
-            ("address", "bytes", "padding", "shape", "dtype", "dims", "device", "owners", "exported", "allocated by")
-        ]
-        rows += [_row(block) for block in self.blocks]
+        head = ("address", "bytes", "padding", "shape", "dtype", "dims", "device", "owners", "exported", "allocated by")
+        rows: list[tuple[str, ...]] = [head, *map(_row, self.blocks)]
         if not any(block.place for block in self.blocks):
             rows = [row[:-1] for row in rows]
         return "\n".join([text, *(_aligned(rows) if self.blocks else ())])

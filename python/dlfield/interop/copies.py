@@ -14,8 +14,6 @@ __all__ = ["Copy", "CopyLog", "because", "record_copy", "trace_copies"]
 class Copy(NamedTuple):
     """A copy that dlfield has made, or that another library has made for it."""
 
-    __module__ = "dlfield"
-
     #: Bytes of its elements.
     nbytes: int
     #: What asked for it, and why the memory was not shared.
@@ -38,6 +36,9 @@ class CopyLog(list[Copy]):
         total = f"{len(self)} cop{'y' if len(self) == 1 else 'ies'} of together {self.nbytes:,} bytes"
         return "\n".join([total, *(f"{copy.place}: {copy.nbytes:,} bytes: {copy.reason}" for copy in self)])
 
+
+# A named tuple's body cannot say it.
+Copy.__module__ = "dlfield"
 
 # The logs of all `with` blocks that are open, in any thread.
 _open: list[CopyLog] = []

@@ -58,9 +58,9 @@ def pad(data: Any, halo: Any, mode: _Mode = "constant", *, constant_values: Any 
     widths = halo_widths(halo, source.dims)
     if "backend" not in keywords and "layout" not in keywords:
         keywords["layout"] = source.layout
-    keywords = {"dtype": source.dtype, "dims": source.dims, "halo": widths, "device": source.device} | keywords
+    own: dict[str, Any] = {"dtype": source.dtype, "dims": source.dims, "halo": widths, "device": source.device}
     shape = [lower + extent + upper for extent, (lower, upper) in zip(source.shape, widths, strict=True)]
-    made = empty(tuple(shape), **keywords)
+    made = empty(tuple(shape), **(own | keywords))
     made.domain_view[...] = source
     if mode != "empty":
         fill_halo(made, mode, constant_values)

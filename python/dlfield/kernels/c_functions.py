@@ -223,7 +223,7 @@ def _as_c(argument: _Argument, value: Any, kind: Any, bound: BoundCall) -> Any:
         return _integers(value, pointed or ctypes.c_ssize_t)
     if pointed is None:
         return ctypes.c_void_p(value)
-    dtype, taken = bound[argument.field].dtype, _dtype(pointed)
+    dtype, taken = bound[str(argument.field)].dtype, _dtype(pointed)
     # NumPy takes None for float64.
     if taken is not None and taken != dtype:
         raise TypeError(f"the C function takes {taken}, the field is {dtype}")
@@ -238,7 +238,7 @@ def _dtype(kind: Any) -> np.dtype[Any] | None:
 
 def _in_c(function: Any) -> Any:
     """Return the ctypes function of a C function of ctypes, cffi or numba; None for a function of Python."""
-    if isinstance(function, ctypes._CFuncPtr):
+    if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return function
     if type(function).__module__ == "numba.core.ccallback":
         return function.ctypes
