@@ -297,27 +297,23 @@ impl Device {
     }
 
     /// Returns whether this is a CUDA device, whose memory the host cannot access.
-    #[doc(hidden)]
-    pub fn is_cuda(self) -> bool {
+    pub(crate) fn is_cuda(self) -> bool {
         self.kind == DLDeviceType::CUDA
     }
 
     /// Returns whether CUDA's driver manages the memory.
-    #[doc(hidden)]
-    pub fn is_of_cuda(self) -> bool {
+    pub(crate) fn is_of_cuda(self) -> bool {
         self.is_cuda() || self == Device::CUDA_HOST || self == Device::CUDA_MANAGED
     }
 
     /// Returns whether memory there can be owned: the host can read it, or CUDA's driver manages it.
     #[cfg(feature = "python")]
-    #[doc(hidden)]
-    pub fn is_ownable(self) -> bool {
+    pub(crate) fn is_ownable(self) -> bool {
         self.is_host_readable() || self.is_of_cuda()
     }
 
     /// Returns the id of the CUDA device whose context manages the memory; 0 for memory that all devices share.
-    #[doc(hidden)]
-    pub fn cuda_ordinal(self) -> i32 {
+    pub(crate) fn cuda_ordinal(self) -> i32 {
         if self.is_cuda() { self.id } else { 0 }
     }
 

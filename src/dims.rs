@@ -152,8 +152,7 @@ impl Dims {
     }
 
     /// Returns whether these are the default dims, in their order.
-    #[doc(hidden)]
-    pub fn is_standard(&self) -> bool {
+    pub(crate) fn is_standard(&self) -> bool {
         match &self.0 {
             Repr::Standard(_) => true,
             Repr::Named(labels) => {

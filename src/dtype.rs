@@ -195,8 +195,7 @@ pub enum DTypeError {
 impl DType {
     /// The number of element types.
     #[cfg(feature = "python")]
-    #[doc(hidden)]
-    pub const COUNT: usize = TABLE.len();
+    pub(crate) const COUNT: usize = TABLE.len();
 
     /// Iterates over all element types, in the order of the table.
     ///

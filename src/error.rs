@@ -168,8 +168,7 @@ fn points(name: &str, size: &str, extent: i64) -> String {
 
 impl SignatureError {
     /// Returns an error about one field.
-    #[doc(hidden)]
-    pub fn of(field: &str, source: impl Into<Error>) -> SignatureError {
+    pub(crate) fn of(field: &str, source: impl Into<Error>) -> SignatureError {
         SignatureError::Field { field: field.into(), source: Box::new(source.into()) }
     }
 }

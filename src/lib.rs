@@ -1,7 +1,7 @@
 //! Fields with the memory layout that a stencil needs, shared with every array library without a copy.
 //!
-//! Every module belongs to one of these flows; the feature `python` adds the fourth. Exports to Python, `export`, are in the crate
-//! of the Python module, which builds on this one:
+//! Every module belongs to one of these flows; the feature `python` adds the fourth, and `export` is in the module `dlfield._native`
+//! alone, `python/module`:
 //!
 //! ```text
 //! in:     object -> python/import -> protocol -> Descriptor (+ Owner) -> Tensor or view -> export -> object
@@ -102,6 +102,8 @@
 //! of DLPack; with the features `half`, `ndarray`, `num_complex`, `cudarc` and `pyo3`, under these names. No other crate's types are
 //! in it.
 
+// The module needs all of it, an extension parts.
+#![cfg_attr(not(feature = "module"), allow(dead_code))]
 // One error says what to do, and nothing else is reported.
 #![cfg_attr(Py_LIMITED_API, allow(unused_imports))]
 
@@ -137,9 +139,6 @@ pub mod traverse;
 
 #[cfg(feature = "fields")]
 mod copy;
-#[cfg(all(feature = "signature", not(Py_LIMITED_API)))]
-#[doc(hidden)]
-pub mod native;
 #[cfg(all(feature = "python", not(Py_LIMITED_API)))]
 pub mod python;
 
@@ -177,6 +176,21 @@ pub use tensor::CudaView;
 #[cfg(feature = "ndarray")]
 pub use tensor::ReadGuard;
 pub use tensor::{Element, Index, IndexError, Owner, Tensor};
+
+/// Internals that this crate's tests and fuzz targets call. Anything here may change in any release.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::descriptor::Spans;
+    pub use crate::layout::extents::{Extents, Halo};
+    pub use crate::layout::overlap::{Strided, overlap};
+    pub use crate::layout::span::{byte_span, is_compact, is_contiguous, is_unshared};
+    pub use crate::memory::{Block, Contents};
+
+    /// The structs of the protocols.
+    pub mod protocol {
+        pub use crate::protocol::{array_interface, array_struct, buffer, dlpack, pep3118, typestr};
+    }
+}
 
 /// Runs the examples of the page.
 #[cfg(all(doctest, feature = "python"))]

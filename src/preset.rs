@@ -76,8 +76,7 @@ pub struct Preset {
 
 /// What a preset decides: all but its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[doc(hidden)]
-pub struct PresetRules {
+pub(crate) struct PresetRules {
     pub device: Device,
     pub alignment: Alignment,
     pub layout: LayoutRule,
@@ -215,8 +214,7 @@ impl Preset {
     }
 
     /// Finds a built-in preset.
-    #[doc(hidden)]
-    pub fn built_in(name: &str) -> Option<&'static Preset> {
+    pub(crate) fn built_in(name: &str) -> Option<&'static Preset> {
         BUILT_IN.iter().find(|preset| preset.name == name)
     }
 
@@ -265,8 +263,7 @@ impl Preset {
     }
 
     /// Returns all but the name.
-    #[doc(hidden)]
-    pub fn rules(&self) -> PresetRules {
+    pub(crate) fn rules(&self) -> PresetRules {
         self.rules
     }
 

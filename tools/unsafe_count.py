@@ -29,12 +29,11 @@ class Count(NamedTuple):
 def counted() -> dict[str, Count]:
     """Return the counts of all files that have any."""
     found = {}
-    for folder in ("src", "python/src"):
-        for file in sorted((ROOT / folder).rglob("*.rs")):
-            code = NO_CODE.sub("", file.read_text(encoding="utf8"))
-            count = Count(len(BLOCK.findall(code)), len(DECLARATION.findall(code)))
-            if any(count):
-                found[str(file.relative_to(ROOT))] = count
+    for file in sorted((ROOT / "src").rglob("*.rs")):
+        code = NO_CODE.sub("", file.read_text(encoding="utf8"))
+        count = Count(len(BLOCK.findall(code)), len(DECLARATION.findall(code)))
+        if any(count):
+            found[str(file.relative_to(ROOT))] = count
     return found
 
 

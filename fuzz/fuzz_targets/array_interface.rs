@@ -2,9 +2,9 @@
 #![no_main]
 
 use arbitrary::{Result, Unstructured};
-use dlfield::native::Extents;
-use dlfield::native::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST};
-use dlfield::native::protocol::array_struct::{ArrayStruct, STRUCT};
+use dlfield::testing::Extents;
+use dlfield::testing::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST};
+use dlfield::testing::protocol::array_struct::{ArrayStruct, STRUCT};
 use dlfield_fuzz::draw::{self, edgy, numbers};
 use dlfield_fuzz::sound_interfaces::{TYPESTRS, check_dictionary};
 

@@ -3,8 +3,8 @@
 
 use arbitrary::{Result, Unstructured};
 use dlfield::DType;
-use dlfield::native::protocol::buffer::Buffer;
-use dlfield::native::protocol::pep3118;
+use dlfield::testing::protocol::buffer::Buffer;
+use dlfield::testing::protocol::pep3118;
 use dlfield_fuzz::draw::{self, edgy, numbers};
 use dlfield_fuzz::sound_interfaces::{FORMATS, check_buffer, naive_format};
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use arbitrary::{Result, Unstructured};
-use dlfield::native::{Strided, overlap};
+use dlfield::testing::{Strided, overlap};
 use dlfield::{Descriptor, Device};
 use dlfield_fuzz::draw::{self, list};
 use dlfield_fuzz::naive::bytes as bytes_of;

@@ -1,7 +1,7 @@
 //! Type strings of the array interface: any text.
 #![no_main]
 
-use dlfield::native::protocol::typestr;
+use dlfield::testing::protocol::typestr;
 use dlfield_fuzz::sound_interfaces::naive_typestr;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -29,8 +29,7 @@ pub fn check_halos(fields: &[&Tensor]) -> Result<(), LayoutError> {
 
 /// As [`check_halos`], with `name` for the operands' names in the error.
 #[inline]
-#[doc(hidden)]
-pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> Result<(), LayoutError> {
+pub(crate) fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> Result<(), LayoutError> {
     let mut stating = SmallVec::<[(usize, &Tensor); 4]>::new();
     for (place, field) in fields.iter().enumerate() {
         if !states_domain(field) {
@@ -49,8 +48,7 @@ pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> 
 
 /// Checks that a value that is assigned to a field by position has the same origin, if both state one; the halos may differ.
 #[cfg(feature = "python")]
-#[doc(hidden)]
-pub fn check_assigned_origin(field: &Tensor, value: &Tensor) -> Result<(), LayoutError> {
+pub(crate) fn check_assigned_origin(field: &Tensor, value: &Tensor) -> Result<(), LayoutError> {
     if !states_domain(field) || !states_domain(value) {
         return Ok(());
     }

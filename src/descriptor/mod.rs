@@ -75,8 +75,7 @@ unsafe impl Sync for Descriptor {}
 impl Descriptor {
     /// A descriptor without a field: a null address and no elements.
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a description of its own")]
-    #[doc(hidden)]
-    pub const BLANK: Descriptor = Descriptor {
+    pub(crate) const BLANK: Descriptor = Descriptor {
         ptr: std::ptr::null_mut(),
         device: Device::CPU,
         dtype: DType::U8,
@@ -196,16 +195,14 @@ impl Descriptor {
     /// Makes this a descriptor without a field.
     #[cfg(feature = "python")]
     #[inline]
-    #[doc(hidden)]
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.ptr = std::ptr::null_mut();
         self.numbers.room(1).0[0] = 0;
         self.set_metadata(None);
     }
 
     /// Sets whether the memory is read-only.
-    #[doc(hidden)]
-    pub fn set_readonly(&mut self, readonly: bool) {
+    pub(crate) fn set_readonly(&mut self, readonly: bool) {
         self.readonly = readonly;
     }
 

@@ -102,8 +102,7 @@ impl Metadata {
 
     /// Returns this metadata with the default origin of a field with a halo, the lower widths, unless it has an origin.
     #[must_use]
-    #[doc(hidden)]
-    pub fn with_default_origin(self) -> Metadata {
+    pub(crate) fn with_default_origin(self) -> Metadata {
         let lower = |halo: &[(i64, i64)]| halo.iter().map(|(lower, _)| *lower).collect();
         Metadata { origin: self.origin.or_else(|| self.halo.as_deref().map(lower)), ..self }
     }

@@ -42,7 +42,6 @@ pub use spec::Spec;
 pub(crate) use strides::lcm;
 
 /// Checks that an argument has one entry per dimension.
-#[doc(hidden)]
-pub fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
+pub(crate) fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
     if got == ndim { Ok(()) } else { Err(LayoutError::Length { argument, got, ndim }) }
 }

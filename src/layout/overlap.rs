@@ -41,7 +41,7 @@ const TRIALS: u32 = 10_000;
 ///
 /// # Example
 /// ```
-/// use dlfield::native::{Strided, overlap};
+/// use dlfield::testing::{Strided, overlap};
 /// let every_other = |address| Strided { address, shape: &[4], strides: &[2], itemsize: 8 };
 /// assert!(!overlap(&every_other(4096), &every_other(4104)));
 /// assert!(overlap(&every_other(4096), &every_other(4112)));

@@ -7,7 +7,7 @@
 ///
 /// # Example
 /// ```
-/// assert_eq!(dlfield::native::byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
+/// assert_eq!(dlfield::testing::byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
 /// ```
 pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i128, i128)> {
     let (mut low, mut high) = (0i128, 0i128);
@@ -43,7 +43,7 @@ pub(crate) fn byte_strided_reach(
 ///
 /// # Example
 /// ```
-/// use dlfield::native::is_contiguous;
+/// use dlfield::testing::is_contiguous;
 /// assert!(is_contiguous(&[2, 3], &[3, 1], 0..2));
 /// assert!(is_contiguous(&[2, 3], &[1, 2], (0..2).rev()));
 /// ```
@@ -67,7 +67,7 @@ pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedItera
 ///
 /// # Example
 /// ```
-/// use dlfield::native::is_compact;
+/// use dlfield::testing::is_compact;
 /// assert!(is_compact(&[2, 3, 4], &[4, 8, 1]));
 /// assert!(!is_compact(&[2, 3], &[4, 1]));
 /// ```
@@ -84,7 +84,7 @@ pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
 ///
 /// # Example
 /// ```
-/// use dlfield::native::is_unshared;
+/// use dlfield::testing::is_unshared;
 /// assert!(is_unshared(&[3, 4], &[-8, 2]));
 /// assert!(!is_unshared(&[3, 4], &[0, 1]));
 /// ```

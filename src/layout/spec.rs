@@ -41,8 +41,7 @@ impl Spec {
 
     /// A spec of no dimensions, of the default element type in Python, to be filled in place.
     #[inline]
-    #[doc(hidden)]
-    pub fn blank() -> Spec {
+    pub(crate) fn blank() -> Spec {
         Spec {
             shape: Extents::new(),
             dtype: DType::F64,
@@ -85,8 +84,7 @@ impl Spec {
     }
 
     /// As [`Spec::preset`], in place: a spec is large, and moving it takes longer than the change.
-    #[doc(hidden)]
-    pub fn set_preset(&mut self, rules: PresetRules) {
+    pub(crate) fn set_preset(&mut self, rules: PresetRules) {
         self.preset = Some(rules);
     }
 
@@ -178,8 +176,7 @@ impl Spec {
 
     /// Sets whether a slice has cut the halo: see [`crate::Descriptor::halo_is_cut`].
     #[must_use]
-    #[doc(hidden)]
-    pub fn halo_is_cut(mut self, is_cut: bool) -> Spec {
+    pub(crate) fn halo_is_cut(mut self, is_cut: bool) -> Spec {
         self.metadata.halo_is_cut = is_cut;
         self
     }
@@ -226,15 +223,13 @@ impl Spec {
 
     /// As [`Spec::with_dtype`], in place.
     #[inline]
-    #[doc(hidden)]
-    pub fn set_dtype(&mut self, dtype: DType) {
+    pub(crate) fn set_dtype(&mut self, dtype: DType) {
         self.dtype = dtype;
     }
 
     /// Returns the shape, to be filled in place.
     #[inline]
-    #[doc(hidden)]
-    pub fn shape_mut(&mut self) -> &mut Extents {
+    pub(crate) fn shape_mut(&mut self) -> &mut Extents {
         &mut self.shape
     }
 
@@ -308,8 +303,7 @@ impl Spec {
     }
 
     /// Returns whether this is a field on the host of fewer bytes, without an explicit alignment, which may add more.
-    #[doc(hidden)]
-    pub fn is_small_on_host(&self, bytes: i64) -> bool {
+    pub(crate) fn is_small_on_host(&self, bytes: i64) -> bool {
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
         let all = self.shape.iter().fold(itemsize, |all, extent| all.saturating_mul(*extent));
         all < bytes && self.alignment_size.is_none() && self.device() == Device::CPU
@@ -320,8 +314,7 @@ impl Spec {
     }
 
     /// Returns the dims, origin and halo, as far as they were set.
-    #[doc(hidden)]
-    pub fn metadata(&self) -> &Metadata {
+    pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 

@@ -51,7 +51,7 @@ impl Block {
     /// # Example
     /// ```
     /// use dlfield::Device;
-    /// use dlfield::native::{Block, Contents};
+    /// use dlfield::testing::{Block, Contents};
     /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros).unwrap();
     /// assert!(block.as_ptr().addr().is_multiple_of(64));
     /// assert_eq!((block.len(), block.is_empty()), (100, false));

@@ -107,8 +107,7 @@ impl Preflight {
     /// // A read-only array, to be written.
     /// assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
     /// ```
-    #[doc(hidden)]
-    pub fn own(target: Target, readonly: bool, write: bool) -> Preflight {
+    pub(crate) fn own(target: Target, readonly: bool, write: bool) -> Preflight {
         if let Some(never) = unwritable(target, write) {
             return never;
         }
@@ -128,8 +127,7 @@ impl Preflight {
     /// let found = Preflight::refused("obj is a list; allowed are arrays");
     /// assert_eq!((found.reason.as_str(), found.fix.as_str()), ("obj is a list", "allowed are arrays"));
     /// ```
-    #[doc(hidden)]
-    pub fn refused(message: &str) -> Preflight {
+    pub(crate) fn refused(message: &str) -> Preflight {
         let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
         Preflight::impossible(reason, fix)
     }
@@ -141,8 +139,7 @@ impl Preflight {
     /// use dlfield::{Preflight, Verdict};
     /// assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
     /// ```
-    #[doc(hidden)]
-    pub fn exported_copy(write: bool) -> Preflight {
+    pub(crate) fn exported_copy(write: bool) -> Preflight {
         Preflight::copy("obj exports a copy, not its own memory", "pass copy=None to take that copy", write)
     }
 
@@ -211,16 +208,14 @@ fn is_cuda(device: Device) -> bool {
 
 /// Returns whether PyTorch can share the memory, if it has the element type: [`preflight`] without the reasons.
 #[cfg(feature = "python")]
-#[doc(hidden)]
-pub fn torch_shares(field: &Descriptor) -> bool {
+pub(crate) fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
 }
 
 /// Returns whether JAX takes the memory as it is, whatever its version and its setting of x64. It may take others too:
 /// [`preflight`] says which.
 #[cfg(feature = "python")]
-#[doc(hidden)]
-pub fn jax_takes(field: &Descriptor) -> bool {
+pub(crate) fn jax_takes(field: &Descriptor) -> bool {
     let narrow =
         [DType::F32, DType::I32, DType::F16, DType::BF16, DType::C64, DType::I8, DType::U8, DType::I16, DType::U32];
     let usual = field.device() == Device::CPU && !field.is_readonly() && narrow.contains(&field.dtype());
@@ -286,4 +281,30 @@ fn byte_strides(field: &Descriptor) -> String {
 fn tuple(numbers: impl Iterator<Item = i64>) -> String {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     format!("({}{})", numbers.join(", "), if numbers.len() == 1 { "," } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frameworks_have_names_and_their_own_arrays_are_handed_on() {
+        assert_eq!(Target::from_name("NumPy"), None);
+        for target in Target::ALL {
+            assert_eq!(Target::from_name(target.name()), Some(target));
+            assert!(Preflight::own(target, true, false).is_zero_copy());
+            let written = Preflight::own(target, false, true).verdict;
+            assert_eq!(written, if target == Target::Jax { Verdict::Impossible } else { Verdict::ZeroCopy });
+        }
+        assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
+    }
+
+    #[test]
+    fn errors_are_taken_apart() {
+        let found = Preflight::refused("dtype: '>f8' is not native; allowed is: convert; with this");
+        assert_eq!((found.verdict, &*found.reason), (Verdict::Impossible, "dtype: '>f8' is not native"));
+        assert_eq!(found.fix, "allowed is: convert; with this");
+        assert_eq!(Preflight::refused("no more than this").to_string(), "impossible: no more than this");
+        assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
+    }
 }

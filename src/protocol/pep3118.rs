@@ -43,7 +43,7 @@ pub fn encode(dtype: DType) -> Option<&'static CStr> {
 ///
 /// # Example
 /// ```
-/// use dlfield::{DType, native::protocol::pep3118};
+/// use dlfield::{DType, testing::protocol::pep3118};
 /// assert_eq!(pep3118::decode(Some("<l"), 8), Ok(DType::I64));
 /// assert_eq!(pep3118::decode(None, 1), Ok(DType::U8));
 /// assert!(pep3118::decode(Some("T{<i:a:}"), 4).is_err());

@@ -40,7 +40,7 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
 ///
 /// # Example
 /// ```
-/// use dlfield::{DType, native::protocol::typestr};
+/// use dlfield::{DType, testing::protocol::typestr};
 /// assert_eq!(typestr::decode("|b1"), Ok(DType::BOOL));
 /// assert!(typestr::decode("|O").unwrap_err().to_string().contains("Python objects"));
 /// ```

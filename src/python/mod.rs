@@ -124,33 +124,26 @@
 //!   makes from `bytes`, or `torch.from_numpy` from a read-only array, counts as writable: [`Out`] cannot reject it.
 
 #[cfg(feature = "signature")]
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod consumers;
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod convert;
 #[cfg(feature = "signature")]
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod copies;
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod ffi;
 mod from_py;
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod import;
 pub(crate) mod interrupt;
 mod into_py;
+#[cfg(feature = "module")]
+#[doc(hidden)]
+pub mod module;
 pub(crate) mod nearest;
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod own_classes;
 #[cfg(feature = "signature")]
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod package;
 mod py_owner;
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod sync;
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod tensor_api;
 #[cfg(feature = "signature")]
-#[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod trace;
 
 #[cfg(feature = "fields")]

@@ -274,8 +274,9 @@ fn positions<T>(signature: &Signature, given: &[(&str, T)]) -> Result<SmallVec<[
 pub(super) type Boundary = [(i64, i64)];
 
 /// Returns the largest domain that all fields cover, by label.
-#[doc(hidden)]
-pub fn common_domain<'a>(fields: impl Iterator<Item = (&'a Descriptor, Option<&'a Boundary>)>) -> Vec<(Dim, i64)> {
+pub(crate) fn common_domain<'a>(
+    fields: impl Iterator<Item = (&'a Descriptor, Option<&'a Boundary>)>,
+) -> Vec<(Dim, i64)> {
     let mut standard: [Option<i64>; 3] = [None; 3];
     // Labels of users in order of appearance, and the position of each there.
     let mut labels: Vec<(Dim, i64)> = Vec::new();

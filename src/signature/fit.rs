@@ -21,8 +21,7 @@ impl FieldSpec {
     }
 
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
-    #[doc(hidden)]
-    pub fn orient(&self, field: &mut Descriptor) -> Result<()> {
+    pub(crate) fn orient(&self, field: &mut Descriptor) -> Result<()> {
         if field.ndim() != self.dims_len || !field.set_default_metadata(&self.default_metadata) {
             match &self.dims {
                 Some(dims) => orient_labelled(dims, field)?,

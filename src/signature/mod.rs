@@ -106,9 +106,8 @@ impl Signature {
     }
 
     /// Returns the position of a field by name. Tries `guess` first: callers tend to name fields in the signature's order.
-    #[doc(hidden)]
     #[inline]
-    pub fn place(&self, name: &str, guess: usize) -> Option<usize> {
+    pub(crate) fn place(&self, name: &str, guess: usize) -> Option<usize> {
         if self.fields.get(guess).is_some_and(|(known, _)| **known == *name) {
             return Some(guess);
         }

@@ -10,8 +10,7 @@ const FEW: usize = 16;
 
 /// Rejects written fields that share memory with another field, unless the signature allows that. `field` returns the given ones
 /// by position in the signature.
-#[doc(hidden)]
-pub fn check_overlap<'a>(
+pub(crate) fn check_overlap<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
@@ -44,8 +43,7 @@ pub fn check_overlap<'a>(
 /// [`SignatureError::CopiedOverlap`] for a copied field that shares memory with another one in any other way, if one of the two
 /// is written. The kernel would not see in one field what it writes to the other, and the last temporary would overwrite the
 /// others when it is copied back.
-#[doc(hidden)]
-pub fn shared_copies<'a>(
+pub(crate) fn shared_copies<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
     is_copied: impl Fn(usize) -> bool,

@@ -93,9 +93,8 @@ impl fmt::Display for Size {
 }
 
 /// Rejects fields that disagree on a named size. `field` returns the given ones by position in the signature.
-#[doc(hidden)]
 #[inline]
-pub fn check_sizes<'a>(
+pub(crate) fn check_sizes<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {

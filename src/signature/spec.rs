@@ -344,21 +344,18 @@ impl FieldSpec {
     }
 
     /// Returns the dims if they have several labels, but none of those by which the preset orders strides.
-    #[doc(hidden)]
-    pub fn unplaced_dims(&self) -> Option<&Dims> {
+    pub(crate) fn unplaced_dims(&self) -> Option<&Dims> {
         let (preset, dims) = (self.preset.as_ref()?, self.dims.as_ref()?);
         (self.layout.is_none() && !preset.layout().places(dims)).then_some(dims)
     }
 
     /// Returns the explicit layout and alignment, which override the preset's.
-    #[doc(hidden)]
-    pub fn explicit(&self) -> (Option<&Layout>, Option<i64>) {
+    pub(crate) fn explicit(&self) -> (Option<&Layout>, Option<i64>) {
         (self.layout.as_ref(), self.alignment_size)
     }
 
     /// Returns the order of strides in which the kernel is fast for this field, if there is one.
-    #[doc(hidden)]
-    pub fn fast_layout(&self, field: &Descriptor) -> Option<Cow<'_, Layout>> {
+    pub(crate) fn fast_layout(&self, field: &Descriptor) -> Option<Cow<'_, Layout>> {
         match (&self.effective_layout, &self.preset) {
             (Some(layout), _) => Some(Cow::Borrowed(layout)),
             (None, None) => None,

@@ -17,16 +17,14 @@ use crate::tensor::{Tensor, refuse_brief_memory};
 
 /// A temporary field of the kind that is wanted, and the original that it replaces for a call.
 #[derive(Clone, Debug)]
-#[doc(hidden)]
-pub struct Writeback {
+pub(crate) struct Writeback {
     temporary: Tensor,
     original: Tensor,
 }
 
 impl Writeback {
     /// Allocates the temporary, without values yet.
-    #[doc(hidden)]
-    pub fn of(spec: &FieldSpec, original: Tensor, device: Device) -> Result<Writeback> {
+    pub(crate) fn of(spec: &FieldSpec, original: Tensor, device: Device) -> Result<Writeback> {
         refuse_brief_memory(device)?;
         refuse_brief_memory(original.descriptor().device())?;
         Ok(Writeback { temporary: Tensor::empty(&spec.temporary_spec(original.descriptor(), device))?, original })
@@ -68,8 +66,7 @@ impl Writeback {
     }
 
     /// The temporary.
-    #[doc(hidden)]
-    pub fn tensor(&self) -> &Tensor {
+    pub(crate) fn tensor(&self) -> &Tensor {
         &self.temporary
     }
 
@@ -77,8 +74,7 @@ impl Writeback {
     ///
     /// # Safety
     /// - Nobody writes to the original, or uses the temporary, meanwhile.
-    #[doc(hidden)]
-    pub unsafe fn fill(&self) -> Result<()> {
+    pub(crate) unsafe fn fill(&self) -> Result<()> {
         // SAFETY: this crate's own memory, which nobody else uses by the caller's contract.
         unsafe { self.temporary.assign(&self.original) }
     }
@@ -87,8 +83,7 @@ impl Writeback {
     ///
     /// # Safety
     /// - The original may be written to, and nobody else uses it, or writes to the temporary, meanwhile.
-    #[doc(hidden)]
-    pub unsafe fn copy_back(&self) -> Result<()> {
+    pub(crate) unsafe fn copy_back(&self) -> Result<()> {
         // SAFETY: passed on from the caller.
         unsafe { self.original.assign(&self.temporary) }
     }
@@ -96,8 +91,7 @@ impl Writeback {
 
 /// What the kernel gets for a field.
 #[derive(Debug)]
-#[doc(hidden)]
-pub enum Fit {
+pub(crate) enum Fit {
     /// The field's memory.
     Direct,
     /// The same, although its layout is slow.
@@ -108,9 +102,8 @@ pub enum Fit {
 
 impl FieldSpec {
     /// Whether the field is one that [`FieldSpec::fit`] takes as it is, where that is seen at once. The usual fields are.
-    #[doc(hidden)]
     #[inline]
-    pub fn plainly_fits(&self, field: &Descriptor, device: Device) -> bool {
+    pub(crate) fn plainly_fits(&self, field: &Descriptor, device: Device) -> bool {
         let unaligned = matches!(self.alignment, WantedAlignment::None);
         field.device() == device && field.dtype() == self.usual_dtype && unaligned && self.any_layout
     }
@@ -119,9 +112,8 @@ impl FieldSpec {
     ///
     /// # Errors
     /// That of device, element type or alignment; for a field that cannot be copied because of its element type, that of the cast.
-    #[doc(hidden)]
     #[inline(always)]
-    pub fn fit(&self, field: &Descriptor, device: Device, copies: bool) -> Result<Fit> {
+    pub(crate) fn fit(&self, field: &Descriptor, device: Device, copies: bool) -> Result<Fit> {
         match self.check_memory(field, device) {
             Ok(()) if !self.is_slow(field) => Ok(Fit::Direct),
             checked => self.fit_otherwise(field, device, copies, checked.err()),

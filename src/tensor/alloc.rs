@@ -229,8 +229,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As for these. The tensor has no elements then.
-    #[doc(hidden)]
-    pub fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
+    pub(crate) fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
         let mut strides = Extents::new();
         let layout = self.promise.layout.insert(Layout::c_order(0));
         let computed = spec.compute(&mut strides, layout)?;
@@ -255,8 +254,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::full`].
-    #[doc(hidden)]
-    pub fn allocate_full(&mut self, spec: &Spec, element: &[u8]) -> Result<()> {
+    pub(crate) fn allocate_full(&mut self, spec: &Spec, element: &[u8]) -> Result<()> {
         self.allocate_in_place(spec, Contents::Undefined)?;
         // SAFETY: the memory is fresh, so no other code has it.
         unsafe { copy::fill(&self.descriptor, element, true) }
@@ -269,8 +267,7 @@ impl Tensor {
     ///
     /// # Safety
     /// - For the call, all elements of `from` are readable, and no other code writes to them.
-    #[doc(hidden)]
-    pub unsafe fn allocate_copy_of(&mut self, spec: &Spec, from: &Descriptor) -> Result<()> {
+    pub(crate) unsafe fn allocate_copy_of(&mut self, spec: &Spec, from: &Descriptor) -> Result<()> {
         self.allocate_in_place(spec, Contents::Undefined)?;
         // SAFETY: passed on from the caller; the memory is fresh, so no other code has it and nothing overlaps.
         unsafe { copy::copy(&self.descriptor, from) }
@@ -283,8 +280,7 @@ impl Tensor {
     ///
     /// # Safety
     /// - As for [`Tensor::copy_of_shared`].
-    #[doc(hidden)]
-    pub unsafe fn allocate_copy(&mut self, spec: &Spec, from: &Tensor) -> Result<()> {
+    pub(crate) unsafe fn allocate_copy(&mut self, spec: &Spec, from: &Tensor) -> Result<()> {
         self.allocate_in_place(spec, Contents::Undefined)?;
         // SAFETY: passed on from the caller; no other code has the copy yet.
         unsafe { self.fill_from(from) }

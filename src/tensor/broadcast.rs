@@ -30,8 +30,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::broadcast_to`], but writable if this field is: for callers that only permute.
-    #[doc(hidden)]
-    pub fn arranged(&self, dims: &Dims, shape: &[i64]) -> Result<Tensor> {
+    pub(crate) fn arranged(&self, dims: &Dims, shape: &[i64]) -> Result<Tensor> {
         dims.check_len(shape.len())?;
         let (own, from) = (self.dims(), &self.descriptor);
         if let Some(label) = own.iter().find(|label| !dims.iter().any(|known| known == *label)) {
@@ -70,8 +69,7 @@ impl Tensor {
 
     /// Returns the same memory without the read-only mark, for a library that has no read-only arrays and only reads it.
     #[cfg(feature = "python")]
-    #[doc(hidden)]
-    pub fn into_readable(mut self) -> Tensor {
+    pub(crate) fn into_readable(mut self) -> Tensor {
         self.descriptor = self.descriptor.into_writable();
         self
     }

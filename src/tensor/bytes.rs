@@ -42,8 +42,7 @@ impl Tensor {
     ///
     /// # Safety
     /// - The memory is the host's, and no device writes to it. No other code reads or writes the padding meanwhile.
-    #[doc(hidden)]
-    pub unsafe fn own_bytes(&self) -> Result<Option<(Tensor, i64)>> {
+    pub(crate) unsafe fn own_bytes(&self) -> Result<Option<(Tensor, i64)>> {
         let from = &self.descriptor;
         let (start, bytes) = match (from.byte_span(), self.owner.block()) {
             (None, _) => (from.ptr(), 0),
@@ -76,14 +75,12 @@ impl Tensor {
     }
 
     /// Returns the address and the bytes of the block of which this field is a part; `None` if it is not known.
-    #[doc(hidden)]
-    pub fn block_range(&self) -> Option<(*mut u8, usize)> {
+    pub(crate) fn block_range(&self) -> Option<(*mut u8, usize)> {
         self.owner.block()
     }
 
     /// Returns whether these are all elements of the block.
-    #[doc(hidden)]
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 
@@ -95,8 +92,7 @@ impl Tensor {
     ///
     /// # Safety
     /// - If `placement` says so, between the bytes are no elements of other fields.
-    #[doc(hidden)]
-    pub unsafe fn on_bytes(bytes: &Tensor, placement: Placement<'_>) -> Result<Tensor> {
+    pub(crate) unsafe fn on_bytes(bytes: &Tensor, placement: Placement<'_>) -> Result<Tensor> {
         let Placement { offset, dtype, shape, strides, is_whole } = placement;
         let (start, len) = (bytes.descriptor.ptr(), bytes.descriptor.nbytes());
         let (device, readonly) = (bytes.descriptor.device(), bytes.descriptor.is_readonly());

@@ -50,7 +50,7 @@ pub(crate) use managed::in_order;
 pub(crate) use managed::{consume_managed, owner_in};
 pub use owner::Owner;
 #[cfg(feature = "signature")]
-pub use owner::{BlockInfo, MemoryReport, report as memory_report};
+pub use owner::{BlockInfo, report as memory_report};
 #[cfg(feature = "ndarray")]
 pub use read::ReadGuard;
 #[cfg(all(feature = "python", feature = "signature"))]
@@ -112,14 +112,12 @@ impl Tensor {
 
     /// No field, to be filled in place.
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
-    #[doc(hidden)]
-    pub const BLANK: Tensor =
+    pub(crate) const BLANK: Tensor =
         Tensor { descriptor: Descriptor::BLANK, owner: Owner::NONE, promise: Promise::NONE, is_whole: false };
 
     /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
     #[cfg(feature = "python")]
-    #[doc(hidden)]
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.owner = Owner::NONE;
         self.promise = Promise::NONE;
         self.is_whole = false;
@@ -223,8 +221,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::origin`], without an allocation for the usual numbers of dimensions.
-    #[doc(hidden)]
-    pub fn inline_origin(&self) -> Extents {
+    pub(crate) fn inline_origin(&self) -> Extents {
         match self.descriptor.origin() {
             Some(origin) => Extents::from_slice(origin),
             None => self.halo().iter().map(|(lower, _)| *lower).collect(),

@@ -22,8 +22,7 @@ impl Tensor {
     /// - The memory is on the device of `spec`, and readable and writable for as long as `owner` lives.
     /// - The owner is not one of a block of this crate that safe code reads, unless it is marked as exported.
     /// - No other code reads or writes the memory meanwhile; on a device, until its current stream has finished the work.
-    #[doc(hidden)]
-    pub unsafe fn place_in(
+    pub(crate) unsafe fn place_in(
         &mut self,
         spec: &Spec,
         start: *mut u8,

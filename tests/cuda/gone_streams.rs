@@ -104,7 +104,7 @@ fn the_work_of_a_consumer_on_a_blocking_stream_is_waited_for() {
             let consumer = OwnStream::blocking(GPU);
             field.make_stream_wait(consumer.stream).unwrap();
             // SAFETY: the struct keeps the memory.
-            let theirs = unsafe { Tensor::from_parts(field.descriptor().clone(), Owner::NONE) };
+            let theirs = unsafe { Tensor::from_parts(field.descriptor().clone(), Owner::foreign(())) };
             let managed = field.to_versioned(false).unwrap();
             drop(field);
             consumer.write(&theirs);

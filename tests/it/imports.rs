@@ -4,7 +4,7 @@
 
 use std::ptr::null_mut;
 
-use dlfield::native::protocol::dlpack::VERSION;
+use dlfield::testing::protocol::dlpack::VERSION;
 use dlfield::{Error, ExchangeError, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};

@@ -2,10 +2,10 @@
 //! The rules are in `sound_interfaces.rs`.
 
 use dlfield::DType;
-use dlfield::native::Extents;
-use dlfield::native::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST, Interface};
-use dlfield::native::protocol::buffer::Buffer;
-use dlfield::native::protocol::{pep3118, typestr};
+use dlfield::testing::Extents;
+use dlfield::testing::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST, Interface};
+use dlfield::testing::protocol::buffer::Buffer;
+use dlfield::testing::protocol::{pep3118, typestr};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

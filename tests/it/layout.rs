@@ -1,6 +1,6 @@
 //! Properties of layouts and allocation layouts.
 
-use dlfield::native::Extents;
+use dlfield::testing::Extents;
 use dlfield::{DType, Descriptor, Device, Dims, Layout, Spec};
 use proptest::collection::vec;
 use proptest::prelude::*;

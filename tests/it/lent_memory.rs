@@ -56,7 +56,6 @@ const FUNCTIONS: &[(&str, &str, Protection)] = &[
     ("python/from_py/views.rs", "as_slice_mut", Ledger("as array_mut")),
     ("signature/views.rs", "array_view", Unsafe),
     ("signature/views.rs", "array_view_mut", Unsafe),
-    ("tensor/place.rs", "place_in", Unsafe),
     ("tensor/read.rs", "read", Borrowed("memory is not exported while the guard lives, so that nobody writes to it")),
     ("tensor/read.rs", "to_vec", Owned("copies what is not exported")),
 ];
@@ -80,7 +79,7 @@ const TYPES: [&str; 13] = [
 
 /// Where no public function is that a user can call, except those of `dlfield::cuda`, which pass on streams.
 const NOT_PUBLIC: &str = "copy/ memory/ python/convert/ python/ffi/ python/import/ python/tensor_api/ python/py_owner.rs \
-                          python/sync.rs native.rs";
+                          python/sync.rs python/module/";
 
 /// The source files with public functions, relative to `src`.
 fn public_files() -> Vec<String> {

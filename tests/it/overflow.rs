@@ -1,6 +1,6 @@
 //! Sizes beyond 64 bits are errors, all others are correct, and nothing panics.
 
-use dlfield::native::{Block, Contents};
+use dlfield::testing::{Block, Contents};
 use dlfield::{DType, Device, Error, Layout, LayoutError, MAX_NDIM, Padding, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::option;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use dlfield::native::{Spans, Strided, byte_span, overlap};
+use dlfield::testing::{Spans, Strided, byte_span, overlap};
 use dlfield::{DType, Descriptor, Device};
 use proptest::array::uniform4;
 use proptest::collection::vec;

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::Barrier;
 use std::thread;
 
-use dlfield::native::Extents;
+use dlfield::testing::Extents;
 use dlfield::{DType, Descriptor, Device, Index, Owner, Spec, Tensor};
 
 use crate::elements::{all, number_all, numbers};

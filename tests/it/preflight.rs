@@ -2,8 +2,8 @@
 
 use std::ptr::without_provenance_mut;
 
-use dlfield::native::{Extents, is_compact};
-use dlfield::{DType, Descriptor, Device, Preflight, Support, Target, Verdict, preflight};
+use dlfield::testing::{Extents, is_compact};
+use dlfield::{DType, Descriptor, Device, Support, Target, Verdict, preflight};
 use proptest::prelude::*;
 
 use crate::naive::{offsets, size};
@@ -95,27 +95,6 @@ fn messages_say_what_was_found() {
     let expected = "copy: JAX takes addresses that are a multiple of 64 bytes only, found 0x100008; pass copy=None for \
                     a copy, or a whole field allocated with backend='jax'";
     assert_eq!(aligned.to_string(), expected);
-}
-
-#[test]
-fn frameworks_have_names_and_their_own_arrays_are_handed_on() {
-    assert_eq!(Target::from_name("NumPy"), None);
-    for target in Target::ALL {
-        assert_eq!(Target::from_name(target.name()), Some(target));
-        assert!(Preflight::own(target, true, false).is_zero_copy());
-        let written = Preflight::own(target, false, true).verdict;
-        assert_eq!(written, if target == Target::Jax { Verdict::Impossible } else { Verdict::ZeroCopy });
-    }
-    assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
-}
-
-#[test]
-fn errors_are_taken_apart() {
-    let found = Preflight::refused("dtype: '>f8' is not native; allowed is: convert; with this");
-    assert_eq!((found.verdict, &*found.reason), (Verdict::Impossible, "dtype: '>f8' is not native"));
-    assert_eq!(found.fix, "allowed is: convert; with this");
-    assert_eq!(Preflight::refused("no more than this").to_string(), "impossible: no more than this");
-    assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use std::ptr::without_provenance_mut;
 
-use dlfield::native::{Extents, byte_span};
+use dlfield::testing::{Extents, byte_span};
 use dlfield::{DType, Descriptor, Device, ExchangeError};
 use proptest::collection::vec;
 use proptest::option;

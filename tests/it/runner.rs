@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
 
 use dlfield::LayoutError::{AlignedIndexOverflow, AlignmentOverflow, Overflow};
-use dlfield::native::is_contiguous;
+use dlfield::testing::is_contiguous;
 use dlfield::{AllocationLayout, DType, Error, Layout, Padding, Spec, Tensor};
 
 use crate::naive::{Bytes, indices, offset, offsets, size, wide};

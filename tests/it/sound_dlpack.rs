@@ -6,7 +6,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 
 use dlfield::dlpark::DlpackFlags;
 use dlfield::dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLPackVersion, DLTensor};
-use dlfield::native::protocol::dlpack;
+use dlfield::testing::protocol::dlpack;
 use dlfield::{DType, Descriptor, MAX_NDIM};
 
 use crate::naive::{c_order, is_valid, size, wide};

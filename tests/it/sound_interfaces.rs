@@ -1,7 +1,7 @@
 //! Which array interfaces and buffers must be taken, the slow and obvious way.
 
-use dlfield::native::protocol::array_interface::{ArrayInterface, Data, Descr, GT_GPU, Interface};
-use dlfield::native::protocol::buffer::Buffer;
+use dlfield::testing::protocol::array_interface::{ArrayInterface, Data, Descr, GT_GPU, Interface};
+use dlfield::testing::protocol::buffer::Buffer;
 use dlfield::{DType, Descriptor, Device};
 
 use crate::naive::{c_order, is_valid, span, wide};

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "views of memory that does not exist are made to see that they don't panic")]
 
-use dlfield::native::{Extents, Halo};
+use dlfield::testing::{Extents, Halo};
 use dlfield::{DType, Descriptor, Device, Dims, Index, Metadata, Owner, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -194,8 +194,7 @@ impl UsedStream {
 
 /// No streams: there is no work.
 #[derive(Debug)]
-#[doc(hidden)]
-pub enum StreamUses {}
+pub(crate) enum StreamUses {}
 
 impl StreamUses {
     pub(crate) fn of_import(device: Device, _: &UsedStream, _: bool) -> Result<Box<StreamUses>> {
@@ -211,13 +210,11 @@ impl StreamUses {
         match *self {}
     }
 
-    #[doc(hidden)]
-    pub fn hand_out(&self) {
+    pub(crate) fn hand_out(&self) {
         match *self {}
     }
 
-    #[doc(hidden)]
-    pub fn make_stream_wait(&self, _: Device, _: Stream<'_>, _: Option<StreamOwner>) -> Result<()> {
+    pub(crate) fn make_stream_wait(&self, _: Device, _: Stream<'_>, _: Option<StreamOwner>) -> Result<()> {
         match *self {}
     }
 

@@ -16,7 +16,7 @@ use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::repr;
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{new_error, unexpected_keyword};
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
@@ -327,6 +327,70 @@ pub fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResu
         }
         _ => Ok(()),
     }
+}
+
+/// Converts True or False.
+pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let wrong = || new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
+/// Converts a string.
+pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    value.cast().map_err(|_| new_error::<PyTypeError>(format!("{argument}: {} is not a string", shown(value))))
+}
+
+/// Rejects keywords that a function does not have: `hints` says what to write in place of those of other libraries.
+pub fn no_keywords(
+    function: &str,
+    others: Option<&Bound<'_, PyDict>>,
+    hints: &[(&str, &str)],
+    known: &[&str],
+) -> PyResult<()> {
+    let Some((name, _)) = others.and_then(|others| others.iter().next()) else { return Ok(()) };
+    let text = name.cast::<PyString>()?.to_string_lossy();
+    Err(unexpected_keyword(name.py(), function, &text, hints, known))
+}
+
+/// Returns the position of a string among the allowed words.
+pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
+    let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
+    let found = word.and_then(|word| words.iter().position(|known| *known == word));
+    found.ok_or_else(|| {
+        let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let last = allowed.pop().unwrap_or_default();
+        new_error::<PyValueError>(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
+    })
+}
+
+/// Converts the argument `copy`: True copies always, False never, None if needed. 1 and 0 are True and False, as in NumPy.
+pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+    match (value.extract::<Option<bool>>(), value.extract::<u8>()) {
+        (Ok(copy), _) => Ok(copy),
+        (_, Ok(number @ (0 | 1))) => Ok(Some(number == 1)),
+        _ => Err(new_error::<PyTypeError>(format!("copy: {}; allowed is None, True or False", shown(value)))),
+    }
+}
+
+/// Converts a shape: a sequence of integers, or one integer for one dimension.
+pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    let mut found = Extents::new();
+    append_shape(value, &mut found)?;
+    Ok(found)
+}
+
+/// As [`shape`], in place.
+pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
+    if value.is_exact_instance_of::<PyInt>() {
+        found.push(int("shape", value)?);
+        return Ok(());
+    }
+    // Arrays have `__index__` too, so a sequence is not tried as an integer.
+    if value.cast_exact::<PyTuple>().is_ok() || iterator(value)?.is_some() {
+        return append_ints("shape", value, found);
+    }
+    found.push(int("shape", value)?);
+    Ok(())
 }
 
 /// An argument as an error message shows it, cut off after 80 characters.

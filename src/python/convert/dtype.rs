@@ -9,12 +9,14 @@ use numpy::npyffi::types::NPY_TYPES;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::python::convert::args::shown;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::new_error::new_error_of;
 use crate::python::ffi::{getattr, numpy_api};
 use crate::python::interrupt::is_interrupt;
 use crate::python::nearest::did_you_mean;
@@ -25,6 +27,9 @@ const FIRST_USER_TYPE: i32 = 256;
 /// For each added type number, the index of the element type plus 1; 0 while unknown. NumPy assigns the numbers once per
 /// process.
 static USER_TYPES: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
+
+/// NumPy's dtype object of each element type, made on first use.
+static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
 
 /// Parses a `dtype` argument: an element type, and the trailing dimensions of a sub-array type.
 pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
@@ -187,6 +192,34 @@ pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
         return cause;
     }
     let error = ErrorKind::DType.error(format!("{message} ({})", cause.value(py)));
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.
+pub fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
+    let descriptor = DESCRIPTORS[dtype.index()].get_or_try_init(py, || {
+        numpy_api::require(py)?;
+        let added = dtype.is_sub_byte() || dtype.code().0 > 6 || dtype == DType::BF16;
+        let source = if added {
+            let package = py.import("ml_dtypes").map_err(|error| {
+                let fix = format!("dtype: {dtype} needs the package ml_dtypes; install it with pip install ml_dtypes");
+                wrapped(py, error, &fix)
+            })?;
+            package.getattr(dtype.name()).map_err(|error| {
+                wrapped(py, error, &format!("dtype: the installed ml_dtypes has no {dtype}; install a newer one"))
+            })?
+        } else {
+            PyString::new(py, dtype.name()).into_any()
+        };
+        PyArrayDescr::new(py, &source).map(Bound::unbind)
+    })?;
+    Ok(descriptor.bind(py))
+}
+
+/// Adds the argument's name to another library's error, which keeps its type.
+pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
+    let error = new_error_of(&cause.get_type(py), format!("{argument}: {}", cause.value(py)));
     error.set_cause(py, Some(cause));
     error
 }

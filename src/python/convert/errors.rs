@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{
     PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
-    PyTypeError, PyValueError,
+    PyTypeError, PyUserWarning, PyValueError,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,6 +14,7 @@ use crate::layout::LayoutError;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
+use crate::python::package;
 
 /// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
 #[derive(Clone, Copy)]
@@ -72,12 +73,14 @@ impl ErrorKind {
     }
 }
 
-pub(super) static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
+static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
 
 /// The exception classes of the module. Another extension that this crate is built into imports those of the module, so
 /// that their names catch its errors; it makes classes of its own if the module, or NumPy, which the module needs, is not
 /// installed.
-pub(super) fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
+fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
     TYPES.get_or_try_init(py, || match imported(py) {
         Err(error) if is_absence(py, &error)? => made(py),
         other => other,
@@ -105,7 +108,7 @@ fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     Ok((class("Error")?, all))
 }
 
-pub(super) fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
+fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     let exception = py.get_type::<PyException>();
     let root = subclass("Error", "The base class of all errors of dlfield.", vec![exception])?;
     let mut all = Vec::with_capacity(ErrorKind::ALL.len());
@@ -117,7 +120,7 @@ pub(super) fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
 }
 
 /// Makes an exception type by calling `type`, which allows several builtin bases.
-pub(super) fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
+fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
     let py = bases[0].py();
     let body = PyDict::new(py);
     body.set_item("__module__", "dlfield")?;
@@ -248,4 +251,37 @@ pub fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
         interrupt::put_off(py, &failed);
     }
     error
+}
+
+/// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
+pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
+    if ErrorKind::is_any(py, &error) {
+        return reworded(py, &error, format!("field {field:?}: {}", error.value(py)));
+    }
+    noted(py, &format!("field {field:?}"), error)
+}
+
+fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    let make = || {
+        let doc =
+            "A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied.";
+        subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
+    };
+    Ok(WARNING.get_or_try_init(py, make)?.bind(py))
+}
+
+/// Issues a `LayoutWarning` at the user's line that called dlfield, outside the package's own Python files.
+#[cold]
+pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    package::functions(py)?.call_method1(intern!(py, "warn"), (message,)).map(drop)
+}
+
+/// Adds the exceptions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let (root, all) = TYPES.get_or_try_init(py, || made(py))?;
+    for ty in std::iter::once(root).chain(all) {
+        module.add(ty.bind(py).name()?, ty)?;
+    }
+    module.add("LayoutWarning", warning(py)?)
 }

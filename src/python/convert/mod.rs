@@ -7,7 +7,5 @@ pub mod dtype;
 pub mod errors;
 #[cfg(feature = "signature")]
 pub mod metadata_state;
-#[cfg(feature = "signature")]
-pub mod of_module;
 pub mod repr;
 pub mod stream;

@@ -12,13 +12,15 @@ use pyo3::prelude::*;
 use crate::cuda::Stream;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::current::StreamOwner;
+use crate::memory::cuda::current::{StreamOwner, with_owned_stream};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
 use crate::python::interrupt;
 use crate::python::py_owner::PyOwner;
 
+const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
+                       __cuda_stream__";
 const ALLOWED_OR_NO_SYNC: &str = "None, -1 for no synchronization, 1 (legacy default), 2 (per-thread default), the handle of a \
                                      stream, or an object with __cuda_stream__";
 const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
@@ -81,7 +83,7 @@ pub fn borrowed<'call>(named_by: &'call Bound<'_, PyAny>, device: Device, handle
     unsafe { Stream::borrow_raw(device, handle) }
 }
 
-pub(super) fn handle<'call>(
+fn handle<'call>(
     value: &'call Bound<'_, PyAny>,
     number: Option<i64>,
     device: Device,
@@ -100,4 +102,24 @@ pub fn parse<'call>(value: Option<&'call Bound<'_, PyAny>>, device: Device) -> P
         Some(-1) => Ok(StreamArgument::NoSync),
         number => handle(value, number, device, ALLOWED_OR_NO_SYNC).map(StreamArgument::Stream),
     }
+}
+
+/// Converts an argument to a stream of a CUDA device.
+pub fn of<'call>(value: &'call Bound<'_, PyAny>, device: Device) -> PyResult<Stream<'call>> {
+    handle(value, number(value)?, device, ALLOWED)
+}
+
+/// Runs `work` for a device in the given stream, or in the current one without it. The host has no streams.
+pub fn in_stream<R>(
+    value: Option<&Bound<'_, PyAny>>,
+    device: Device,
+    work: impl FnOnce() -> PyResult<R>,
+) -> PyResult<R> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return work() };
+    args::check_stream(Some(value), device)?;
+    if !device.is_of_cuda() {
+        return work();
+    }
+    let stream = of(value, device)?;
+    with_owned_stream(device, stream, owner(value)?, work)
 }

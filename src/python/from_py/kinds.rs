@@ -10,9 +10,38 @@ use crate::layout::LayoutError;
 use crate::python::from_py::borrows::CheckValues;
 use crate::tensor::{Element, ndarray as views};
 
-mod sealed {
-    /// Implemented by this crate's types only.
-    pub trait Sealed {}
+/// What arguments ask of their kinds. Only this crate can name these traits, so the kinds are its own types alone.
+pub(super) mod sealed {
+    use crate::descriptor::Descriptor;
+    use crate::error::Result;
+    use crate::python::from_py::borrows::CheckValues;
+
+    pub trait Elements {
+        /// Rejects memory that cannot be viewed with such elements, without reading it.
+        fn check_place(field: &Descriptor) -> Result<()>;
+
+        /// The check of the elements, if not every bit pattern is valid.
+        fn values() -> Option<CheckValues>;
+    }
+
+    pub trait Order {
+        /// Whether a copy is made in Fortran order.
+        const IS_F: bool = false;
+
+        /// Rejects a field whose elements are in another order.
+        fn check(field: &Descriptor) -> Result<()>;
+    }
+
+    pub trait Place {
+        /// Whether the host can reach all such memory.
+        const IS_HOST: bool = false;
+
+        /// Whether the host may have a view of such memory, so that device work on it must be done.
+        const HAS_VIEWS: bool = false;
+
+        /// Rejects memory elsewhere.
+        fn check(field: &Descriptor) -> Result<()>;
+    }
 }
 
 /// The elements that an argument needs: a type that implements [`Element`], or [`Any`].
@@ -34,17 +63,9 @@ mod sealed {
     note = "the type parameters of an argument are elements, dimension, order, place: `In<'_, f64, Ix2, COrder, Host>`; for \
             elements known at run time only, `In<'_, Any, Ix2>`"
 )]
-pub trait Elements: sealed::Sealed + 'static {
+pub trait Elements: sealed::Elements + 'static {
     /// The element type; `None` for any.
     const DTYPE: Option<DType>;
-
-    /// Rejects memory that cannot be viewed with such elements, without reading it.
-    #[doc(hidden)]
-    fn check_place(field: &Descriptor) -> Result<()>;
-
-    /// The check of the elements, if not every bit pattern is valid.
-    #[doc(hidden)]
-    fn values() -> Option<CheckValues>;
 }
 
 /// Elements of any type.
@@ -64,10 +85,11 @@ pub trait Elements: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum Any {}
 
-impl sealed::Sealed for Any {}
 impl Elements for Any {
     const DTYPE: Option<DType> = None;
+}
 
+impl sealed::Elements for Any {
     fn check_place(_: &Descriptor) -> Result<()> {
         Ok(())
     }
@@ -76,7 +98,6 @@ impl Elements for Any {
         None
     }
 }
-impl<T: Element> sealed::Sealed for T {}
 
 /// Elements of an argument that can be viewed as `T`: the same type, or [`Any`] if the array turns out to have it.
 ///
@@ -102,7 +123,9 @@ impl<T: Element> ViewAs<T> for Any {}
 
 impl<T: Element> Elements for T {
     const DTYPE: Option<DType> = Some(T::DTYPE);
+}
 
+impl<T: Element> sealed::Elements for T {
     #[inline]
     fn check_place(field: &Descriptor) -> Result<()> {
         if T::DTYPE == DType::BOOL {
@@ -137,15 +160,7 @@ impl<T: Element> Elements for T {
     note = "orders are `AnyOrder`, `COrder` and `FOrder`; the type parameters of an argument are elements, dimension, order, \
             place: `In<'_, f64, Ix2, AnyOrder, Cuda>`"
 )]
-pub trait Order: sealed::Sealed + 'static {
-    /// Rejects a field whose elements are in another order.
-    #[doc(hidden)]
-    fn check(field: &Descriptor) -> Result<()>;
-
-    /// Whether a copy is made in Fortran order.
-    #[doc(hidden)]
-    const IS_F: bool = false;
-}
+pub trait Order: sealed::Order + 'static {}
 
 /// Any strides, also negative ones and gaps.
 ///
@@ -196,24 +211,24 @@ pub enum COrder {}
 #[derive(Clone, Copy, Debug)]
 pub enum FOrder {}
 
-impl sealed::Sealed for AnyOrder {}
-impl Order for AnyOrder {
+impl Order for AnyOrder {}
+impl sealed::Order for AnyOrder {
     #[inline]
     fn check(_: &Descriptor) -> Result<()> {
         Ok(())
     }
 }
 
-impl sealed::Sealed for COrder {}
-impl Order for COrder {
+impl Order for COrder {}
+impl sealed::Order for COrder {
     #[inline]
     fn check(field: &Descriptor) -> Result<()> {
         if field.is_c_contiguous() { Ok(()) } else { Err(unordered(field, "C order")) }
     }
 }
 
-impl sealed::Sealed for FOrder {}
-impl Order for FOrder {
+impl Order for FOrder {}
+impl sealed::Order for FOrder {
     #[inline]
     fn check(field: &Descriptor) -> Result<()> {
         if field.is_f_contiguous() { Ok(()) } else { Err(unordered(field, "F order")) }
@@ -245,19 +260,7 @@ fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
     note = "places are `Host`, `Cuda` and `Anywhere`; the type parameters of an argument are elements, dimension, order, place: \
             `In<'_, f64, Ix2, AnyOrder, Cuda>`"
 )]
-pub trait Place: sealed::Sealed + 'static {
-    /// Rejects memory elsewhere.
-    #[doc(hidden)]
-    fn check(field: &Descriptor) -> Result<()>;
-
-    /// Whether the host can reach all such memory.
-    #[doc(hidden)]
-    const IS_HOST: bool = false;
-
-    /// Whether the host may have a view of such memory, so that device work on it must be done.
-    #[doc(hidden)]
-    const HAS_VIEWS: bool = false;
-}
+pub trait Place: sealed::Place + 'static {}
 
 /// A place of which the host may have views: [`Host`], and [`Anywhere`] if the array turns out to be in memory that the host
 /// can reach.
@@ -332,8 +335,8 @@ pub enum Cuda {}
 #[derive(Clone, Copy, Debug)]
 pub enum Anywhere {}
 
-impl sealed::Sealed for Host {}
-impl Place for Host {
+impl Place for Host {}
+impl sealed::Place for Host {
     #[inline]
     fn check(field: &Descriptor) -> Result<()> {
         if Device::CPU.can_access(field.device()) {
@@ -346,8 +349,8 @@ impl Place for Host {
     const HAS_VIEWS: bool = true;
 }
 
-impl sealed::Sealed for Cuda {}
-impl Place for Cuda {
+impl Place for Cuda {}
+impl sealed::Place for Cuda {
     fn check(field: &Descriptor) -> Result<()> {
         if field.device().is_cuda() || Device::cuda(0).can_access(field.device()) {
             return Ok(());
@@ -356,8 +359,8 @@ impl Place for Cuda {
     }
 }
 
-impl sealed::Sealed for Anywhere {}
-impl Place for Anywhere {
+impl Place for Anywhere {}
+impl sealed::Place for Anywhere {
     #[inline]
     fn check(_: &Descriptor) -> Result<()> {
         Ok(())

@@ -39,3 +39,8 @@ pub(super) fn run_acquire<'py>(
     imported.owner = Some(Owner::foreign((release, owner)));
     Ok(())
 }
+
+/// Whether the object may have a data interface with hooks.
+pub fn may_have_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(TypeInfo::of(object)?.may_have_hooks(object))
+}

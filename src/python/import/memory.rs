@@ -2,10 +2,12 @@
 
 use pyo3::prelude::*;
 
+use crate::cuda;
+use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::layout::is_compact;
-use crate::memory::cuda::{StreamUses, current_stream};
+use crate::memory::cuda::{StreamUses, current_stream, device_of_pointer};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::held_buffer::{Held, is_exporter};
@@ -95,4 +97,26 @@ pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Re
         Some(uses) => owner.freed_after(uses),
         None => owner,
     })
+}
+
+/// Rejects memory that the requested device cannot access.
+pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
+    match wanted {
+        Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Rejects memory that, according to the driver, is on another device than the wanted one.
+#[cold]
+pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
+    if descriptor.size() == 0 || !cuda::is_available() {
+        return Ok(());
+    }
+    let address = descriptor.ptr().addr();
+    match device_of_pointer(address)? {
+        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
+        Some(found) if wanted.can_access(found) => Ok(()),
+        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+    }
 }

@@ -11,7 +11,7 @@ use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
 use crate::python::import::type_info::{TypeInfo, torch_table};
 use crate::python::import::{numpy, owners, storages, torch};
-use crate::python::own_classes;
+use crate::python::own_classes::{self, Description};
 use crate::python::py_owner;
 use crate::python::tensor_api;
 use crate::tensor::Owner;
@@ -85,6 +85,16 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     let owner = if is_array(object) { owners::of_array(object)? } else { py_owner::owner(object) };
     check_unmoved(object, found)?;
     Ok(owner)
+}
+
+/// Returns an owner that keeps described memory in place; `None` if the description has one from the producer.
+pub fn pin_described(description: &Description<'_, '_>) -> PyResult<Option<Owner>> {
+    if description.owner.is_some() { Ok(None) } else { pinned(&description.object, description.descriptor).map(Some) }
+}
+
+/// Rejects described memory that belongs to the object if the object has moved or reshaped it since.
+pub fn check_described(description: &Description<'_, '_>) -> PyResult<()> {
+    if description.owner.is_some() { Ok(()) } else { check_unmoved(&description.object, description.descriptor) }
 }
 
 impl<'py> Imported<'_, 'py> {

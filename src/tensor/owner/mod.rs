@@ -34,7 +34,7 @@ pub(crate) use exclusive::ExclusiveOwner;
 pub(crate) use guard::Guard;
 use object::Object;
 #[cfg(feature = "signature")]
-pub use registry::{BlockInfo, MemoryReport, report};
+pub use registry::{BlockInfo, report};
 #[cfg(all(feature = "python", feature = "signature"))]
 pub(super) use weak::WeakOwner;
 
@@ -145,13 +145,11 @@ impl OwnerInner {
 
 impl Owner {
     /// Owns nothing: for fields without elements.
-    #[doc(hidden)]
-    pub const NONE: Owner = Owner(None);
+    pub(crate) const NONE: Owner = Owner(None);
 
     /// Returns the streams that use the memory, if a device can.
-    #[doc(hidden)]
     #[inline]
-    pub fn stream_uses(&self) -> Option<&StreamUses> {
+    pub(crate) fn stream_uses(&self) -> Option<&StreamUses> {
         self.owner_with_uses()?.0.as_deref()?.uses.own()
     }
 

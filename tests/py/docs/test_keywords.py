@@ -31,7 +31,7 @@ NOT_OF_GT4PY = {"layout", "alignment_size", "padding", "halo", "origin", "device
 
 def listed() -> list[str]:
     """Return the list in Rust."""
-    source = (ROOT / "python/src/functions/keywords.rs").read_text(encoding="utf8")
+    source = (ROOT / "src/python/module/functions/keywords.rs").read_text(encoding="utf8")
     found = re.search(r"^keywords! \{([\w\s,]+)\}", source, re.MULTILINE)
     assert found is not None
     return re.findall(r"\w+", found[1])

@@ -21,8 +21,7 @@ const MOST: usize = 8;
 
 /// The streams that use some memory: what PyTorch's allocator records with `record_stream`.
 #[derive(Debug)]
-#[doc(hidden)]
-pub struct StreamUses {
+pub(crate) struct StreamUses {
     /// The stream that allocated the memory, or on which its producer's work runs.
     first: UsedStream,
     freed_by: FreedBy,
@@ -111,8 +110,7 @@ impl StreamUses {
     }
 
     /// Notes that another library has the memory, for work that is not known.
-    #[doc(hidden)]
-    pub fn hand_out(&self) {
+    pub(crate) fn hand_out(&self) {
         self.handed_out.store(true, Ordering::Relaxed);
     }
 
@@ -130,8 +128,7 @@ impl StreamUses {
     ///
     /// # Errors
     /// As for [`StreamUses::record`].
-    #[doc(hidden)]
-    pub fn make_stream_wait(&self, device: Device, to: Stream<'_>, owner: Option<StreamOwner>) -> Result<()> {
+    pub(crate) fn make_stream_wait(&self, device: Device, to: Stream<'_>, owner: Option<StreamOwner>) -> Result<()> {
         self.hand_out();
         self.record(current_stream(device).used())?;
         for used in self.all() {

@@ -1,0 +1,90 @@
+//! The keyword `buffer` of the allocation functions: a field in memory that is given.
+
+#![allow(unsafe_code, reason = "the memory of another object is written")]
+
+use pyo3::prelude::*;
+
+use crate::copy::can_cast;
+use crate::device::Device;
+use crate::dtype::DTypeError;
+use crate::error::Error;
+use crate::layout::Spec;
+use crate::memory::Contents;
+use crate::protocol::ExchangeError;
+use crate::python::convert::errors::ErrorKind;
+use crate::python::import::memory_of;
+use crate::python::module::export;
+use crate::python::module::functions::call::Call;
+use crate::python::{copies, interrupt};
+use crate::tensor::Tensor;
+
+/// Lays a field into a buffer.
+#[cold]
+pub(super) fn place(
+    call: &Call<'_, '_>,
+    buffer: &Bound<'_, PyAny>,
+    spec: &Spec,
+    contents: Contents,
+    tensor: &mut Tensor,
+) -> PyResult<()> {
+    let memory = memory_of("buffer", buffer)?;
+    let (found, wanted) = (memory.device, spec.device());
+    if found != wanted {
+        return Err(ErrorKind::Device.error(format!(
+            "buffer: memory on {found} for a field on {wanted}; allowed is memory on {wanted}, or device='{found}'"
+        )));
+    }
+    if memory.readonly {
+        return Err(ExchangeError::ReadOnly { field: "buffer", fix: "pass memory that may be written" }.into());
+    }
+    let (start, bytes, owner) = (memory.start.expose_provenance(), memory.bytes, memory.owner);
+    let start = || std::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: the object exports these bytes, on this device and writable, and the owner holds its export. Races with other
+    // threads on the bytes are the program's responsibility, as with NumPy.
+    Ok(call.detached(spec, || unsafe { tensor.place_in(spec, start(), bytes, owner, contents) })?)
+}
+
+/// Lays a field into a buffer and sets all elements.
+#[cold]
+pub(super) fn fill(
+    call: &Call<'_, '_>,
+    buffer: &Bound<'_, PyAny>,
+    spec: &Spec,
+    element: &[u8],
+    tensor: &mut Tensor,
+) -> PyResult<()> {
+    place(call, buffer, spec, Contents::Undefined, tensor)?;
+    // SAFETY: the field is in a buffer that is writable, as above.
+    Ok(call.detached(spec, || unsafe { tensor.fill(element) })?)
+}
+
+/// Lays a field into a buffer and copies `data` there, which may be in the same buffer, cast by NumPy's "same_kind" rule.
+#[cold]
+pub(super) fn copy(
+    call: &Call<'_, '_>,
+    buffer: &Bound<'_, PyAny>,
+    spec: &Spec,
+    data: &Tensor,
+    tensor: &mut Tensor,
+) -> PyResult<()> {
+    let py = call.py;
+    let known = can_cast(data.descriptor().dtype(), spec.dtype());
+    place(call, buffer, spec, Contents::Undefined, tensor)?;
+    let to = &*tensor;
+    // SAFETY: as above; the copy may overlap.
+    let assign = |from: &Tensor| interrupt::detach(py, || unsafe { to.assign(from) });
+    if known {
+        match assign(data) {
+            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            copied => return Ok(copied?),
+        }
+    }
+    let data = copies::to(py, data, Device::CPU, None)?;
+    if known {
+        return Ok(assign(&data)?);
+    }
+    // NumPy can cast more element types.
+    let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
+    export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
+    Ok(assign(&cast)?)
+}
