@@ -206,7 +206,7 @@ def test_errors_that_no_copy_corrects() -> None:
     array = numbers("float32")
     cases: list[tuple[dl.FieldSpec, Any, type[Exception], str]] = [
         (accessed("w"), readonly, dl.ExchangeError, "access: "),
-        (accessed("w"), shared, dl.LayoutError, "strides: "),
+        (accessed("w"), shared, dl.OverlapError, "strides: "),
         (accessed(), np.zeros(3, "float32"), dl.DimsError, "dims: "),
         (accessed(shape=(4, 3)), array, dl.LayoutError, "shape: "),
         (accessed(), cuda(shape=(3, 4), typestr="<f8"), dl.DeviceError, ".*cuda:0"),
