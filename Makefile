@@ -27,7 +27,7 @@ wheel = "$(BIN)/maturin" build --quiet --locked --release --interpreter "$(BIN)/
 install = "$(BIN)/uv" pip install --quiet --python "$(BIN)/python"
 # Run a command on the test double of the CUDA driver, with memory pools if POOLS is 1: $(call double,DEVICES,POOLS) COMMAND.
 double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_DEVICES=$(1) DLFIELD_FAKE_CUDA_POOLS=$(2) LD_LIBRARY_PATH="$(SIM)/lib"
-# Two targets at a time; each prints what it has to say when it ends.
+# Two targets at a time; each prints its output when it ends.
 parallel = +@$(MAKE) --jobs=2 --output-sync=target --no-print-directory
 
 # One target folder, so that code shared by the module and the example is compiled once; the interpreter that PyO3 builds against.
@@ -148,13 +148,13 @@ sanitize: $(VENV)/.exhaustive $(BIN)/maturin #: the Python tests under sanitizer
 	$(RUN) tools/sanitize.py $(ONLY)
 
 # Rayon's queues break the rules of Stacked Borrows, which Miri checks by default, and keep those of Tree Borrows.
-miri: #: tests without foreign code and large copies under Miri; needs a nightly toolchain with Miri
+miri: #: tests without C libraries and large copies under Miri; needs a nightly toolchain with Miri
 	MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-tree-borrows" PROPTEST_CASES=4 \
 	  cargo +nightly miri test --features ndarray --lib --test it -- arrays owners managed traverse
 
 versions: $(BIN)/maturin $(SIM)/.lib #: the host tests with the oldest and the newest packages, on Python 3.11, 3.13 and 3.14; RUNS="3.15-newest 3.14t-part" others
 	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" SIM="$(SIM)" tools/versions.sh $(RUNS)
-build-time: $(BIN)/uv #: how long a cold build of an extension takes, beside one that uses rust-numpy
+build-time: $(BIN)/uv #: how long a cold build of an extension takes, compared with one that uses rust-numpy
 	tools/build_time.sh
 
 kernels: $(BIN)/uv #: compile kernels.cu to src/copy/cuda/kernels.ptx, with NVIDIA's compiler from PyPI
@@ -185,7 +185,7 @@ $(VENV)/.example $(VENV)/.example-release: $(SOURCES) $(wildcard $(EXAMPLE)/*.to
 	@cd $(EXAMPLE) && $(call develop,$(if $(findstring release,$@),release,checked)) --features cuda,kinds,peers
 	@touch $@
 
-# The modules as users get them, beside those of the tests.
+# The modules as users get them, separate from those of the tests.
 $(COUNTS)/.modules: $(SOURCES) $(shell find python/dlfield -name '*.py') $(wildcard $(EXAMPLE)/*.toml $(EXAMPLE)/src/*.rs) | $(VENV)/.test $(BIN)/maturin
 	@echo "Building dlfield and the example extension as for a release"
 	@rm -rf "$(COUNTS)"

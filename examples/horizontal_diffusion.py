@@ -43,29 +43,29 @@ def main() -> None:
     start = np.random.default_rng(1).random(SHAPE)
 
     # The reference: the plain stencil on NumPy arrays.
-    wanted = np.zeros(SHAPE)
-    plain(start, wanted, weight=0.1, origin=ORIGIN, domain=DOMAIN)
+    expected = np.zeros(SHAPE)
+    plain(start, expected, weight=0.1, origin=ORIGIN, domain=DOMAIN)
 
     diffuse = dl_gt4py.wrap(plain)
 
     # PyTorch has no dimension names: the order is that of the stencil, and the call gives origin and domain.
     out = torch.zeros(SHAPE, dtype=torch.float64)
     diffuse(torch.tensor(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
-    assert np.array_equal(out.numpy(), wanted)
+    assert np.array_equal(out.numpy(), expected)
     report("torch.Tensor", array=out.data_ptr(), stencil=dl.describe(out).ptr)
 
     # xarray has dimension names. The stencil gets I, J, K for any order of the dimensions.
     inp = xarray.DataArray(start, dims=("I", "J", "K")).transpose("K", "J", "I")
     out = xarray.DataArray(np.zeros(SHAPE), dims=("I", "J", "K")).transpose("K", "J", "I")
     diffuse(inp, out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
-    assert np.array_equal(out.transpose("I", "J", "K"), wanted)
+    assert np.array_equal(out.transpose("I", "J", "K"), expected)
     report("xarray.DataArray, K J I", array=out.values.ctypes.data, stencil=dl.describe(out).ptr)
 
     # An array that supports only DLPack.
     memory = np.zeros(SHAPE)
     out = OnlyDLPack(memory)
     diffuse(OnlyDLPack(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
-    assert np.array_equal(memory, wanted)
+    assert np.array_equal(memory, expected)
     report("DLPack alone", array=memory.ctypes.data, stencil=dl.describe(out).ptr)
 
     # dlfield's tensors have a halo, so the call needs no origin. These have the layout of another backend. The stencil
@@ -73,7 +73,7 @@ def main() -> None:
     inp = dl.from_array(start, backend="gt:cpu_ifirst", dims="IJK", halo=HALO)
     out = dl.zeros_like(inp)
     dl_gt4py.wrap(plain, on_mismatch="copy")(inp, out, weight=0.1, domain=DOMAIN)
-    assert np.array_equal(out.to_numpy(), wanted)
+    assert np.array_equal(out.to_numpy(), expected)
     print(f"{'dlfield.Tensor, copied':<26} layout {out.layout} at {out.ptr:#x}; the stencil had copies in (0, 1, 2)")
 
 

@@ -57,9 +57,9 @@ def main() -> None:
     system["diagonal"] += 2.0
 
     # The reference: the plain stencil on NumPy arrays, which it needs in the order I, J, K.
-    wanted = np.zeros(SHAPE[::-1])
-    plain(**{name: array.transpose(2, 1, 0) for name, array in system.items()}, out=wanted.transpose(2, 1, 0))
-    assert np.allclose(product(system, wanted), system["right"])
+    expected = np.zeros(SHAPE[::-1])
+    plain(**{name: array.transpose(2, 1, 0) for name, array in system.items()}, out=expected.transpose(2, 1, 0))
+    assert np.allclose(product(system, expected), system["right"])
 
     solve = dl_gt4py.wrap(plain)
 
@@ -67,27 +67,27 @@ def main() -> None:
     out = torch.zeros(SHAPE[::-1], dtype=torch.float64)
     views = {name: torch.from_numpy(array).permute(2, 1, 0) for name, array in system.items()}
     solve(**views, out=out.permute(2, 1, 0))
-    assert np.array_equal(out.numpy(), wanted)
+    assert np.array_equal(out.numpy(), expected)
     report("torch.Tensor", array=out.data_ptr(), stencil=dl.describe(out).ptr)
 
     # xarray has dimension names: the stencil accepts the arrays as they come from a file.
     out = xarray.DataArray(np.zeros(SHAPE[::-1]), dims=("K", "J", "I"))
     solve(**{name: xarray.DataArray(array, dims=("K", "J", "I")) for name, array in system.items()}, out=out)
-    assert np.array_equal(out, wanted)
+    assert np.array_equal(out, expected)
     report("xarray.DataArray, K J I", array=out.values.ctypes.data, stencil=dl.describe(out).ptr)
 
     # DLPack has no dimension names either, but `from_dlpack` adds them.
     memory = np.zeros(SHAPE[::-1])
     out = dl.from_dlpack(OnlyDLPack(memory), dims="KJI")
     solve(**{name: dl.from_dlpack(OnlyDLPack(array), dims="KJI") for name, array in system.items()}, out=out)
-    assert np.array_equal(memory, wanted)
+    assert np.array_equal(memory, expected)
     report("DLPack alone", array=memory.ctypes.data, stencil=dl.describe(out).ptr)
 
     # A result in another layout: with "copy" the solver writes to a temporary, which is copied back.
     out = dl.zeros(SHAPE, backend="gt:cpu_kfirst")
     given = {name: dl.from_dlpack(array, dims="KJI") for name, array in system.items()}
     dl_gt4py.wrap(plain, on_mismatch="copy")(**given, out=out)
-    assert np.array_equal(out.transpose("K", "J", "I").to_numpy(), wanted)
+    assert np.array_equal(out.transpose("K", "J", "I").to_numpy(), expected)
     print(f"{'dlfield.Tensor, copied':<26} layout {out.layout} at {out.ptr:#x}; the stencil had a copy in (2, 1, 0)")
 
 

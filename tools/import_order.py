@@ -1,6 +1,6 @@
 """Print the imports between Rust files that point up, and circles of files that import each other: `make lint`.
 
-A file that declares another as its module may import it, and may pass on what it imports; whoever imports that from the
+A file that declares another as its module may import it, and may pass on its imports; whoever imports that from the
 first file depends on the second one.
 """
 

@@ -92,7 +92,7 @@ def _build(folder: Path, arguments: list[str], made: str, target: Path) -> None:
 
 
 def search(start: int, count: int, functions: Sequence[str]) -> tuple[int, str]:
-    """Run the adversary on the copy until it finds something; return the cases, and the first line of what it found."""
+    """Run the adversary on the copy until it finds something; return the cases, and the first line of its finding."""
     paths = [str(TREE / "python"), str(EXTENSION), os.environ.get("PYTHONPATH", "")]
     command = [
         sys.executable,

@@ -1,6 +1,6 @@
 """Changes of the sources, each of which takes out the fix of a crash, wrong data or a leak that once was in dlfield.
 
-The adversary has to find each of them: `make mutants`. `tests/py/exchange/test_mutations.py` checks that they apply.
+The adversary has to find each of them: `make mutants`. `tests/py/exchange/test_adversary.py` checks that they apply.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ MUTATIONS = (
         of_extension=True,
     ),
     Mutation(
-        "PyTorch is given a managed tensor of a type that it may lack",
+        "PyTorch is given a managed tensor of a type that it may not have",
         "src/python/module/export/torch.rs",
         " || !supports(py, dtype)? {",
         " || !supports(py, dtype)? && false {",

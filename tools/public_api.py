@@ -92,14 +92,14 @@ def without_example(rustdoc: Path) -> list[str]:
     Errors show in the examples of functions.
     """
     crate = json.loads(rustdoc.read_text(encoding="utf8"))
-    lacking = {}
+    missing = {}
     for path, item in public_items(crate["index"], crate["root"], ""):
         name, code = item["name"], examples(item["docs"])
         named = re.search(rf"\b{name}\b", code) if {"function", "macro"} & item["inner"].keys() else code
         if not named and not name.endswith("Error"):
             span = item["span"]
-            lacking[path] = f"{span['filename']}:{span['begin'][0]}: {path}"
-    return list(lacking.values())
+            missing[path] = f"{span['filename']}:{span['begin'][0]}: {path}"
+    return list(missing.values())
 
 
 def main() -> int:

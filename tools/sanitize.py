@@ -1,7 +1,7 @@
 """The module and the example extension under sanitizers: `make sanitize`.
 
 The runtime of a sanitizer has to be in the program that loads the module: so each sanitizer gets an interpreter of its
-own, in a folder that looks like a copy of `.venv`. What the machine lacks is said by name, and is no failure.
+own, in a folder that looks like a copy of `.venv`. A program that is not installed is named, and is not a failure.
 """
 
 import os
@@ -40,7 +40,7 @@ RUST_TESTS = ["reads::", "owners::", "imports::", "two_threads", "copying_thread
 
 
 class MissingError(Exception):
-    """The machine lacks something; the text says what."""
+    """A program or library is not installed; the text names it."""
 
 
 def run(command: Iterable[object], /, folder: Path = ROOT, **variables: Any) -> subprocess.CompletedProcess[str]:
@@ -102,7 +102,7 @@ class Sanitized:
         packages.symlink_to(VENV / "lib")
 
     def make_modules(self, sources: dict[str, list[str]]) -> None:
-        """Build the crates in these folders with these arguments, and install them beside `.venv`."""
+        """Build the crates in these folders with these arguments, and install them next to `.venv`."""
         for name in ("wheels", "python"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         wheels = self.folder / "wheels"

@@ -112,7 +112,7 @@ def main() -> int:
         before = before or now
         done = (start + 1) * (arguments.count // 10)
         print(f"{done:,} round trips: {now:,} bytes, of which {blocks.nbytes:,} in tensors", flush=True)
-    print(f"seed {arguments.seed}: {now / before:.4f} of the memory after a tenth; allowed is {MOST}")
+    print(f"seed {arguments.seed}: {now / before:.4f} of the memory after a tenth; expected at most {MOST}")
     return int(now > MOST * before)
 
 

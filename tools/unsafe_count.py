@@ -15,7 +15,7 @@ HEAD = "# Blocks, and declarations of functions, traits and implementations, by 
 # Comments, texts and characters, in which the word and a quote mean nothing. A text may have escaped quotes, or be raw.
 NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""", re.DOTALL)
 BLOCK = re.compile(r"\bunsafe\s*\{")
-# Types of functions, such as a field `unsafe extern "C" fn(..)`, have no name, and are no unsafe code.
+# Types of functions, such as a field `unsafe extern "C" fn(..)`, have no name, and are not unsafe code.
 DECLARATION = re.compile(r"\bunsafe\s+(?:(?:extern\s+)?fn\s+\w|extern\s*\{|impl\b|trait\b)")
 
 

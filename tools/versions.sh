@@ -4,7 +4,7 @@
 # runs other combinations of that form; with `part` in place of `newest` it runs only the files that depend on the interpreter most.
 #
 # A Python that pyproject.toml does not name (3.15, and 3.14t, the one without the GIL) may be tried too. Packages that have no
-# wheels for it are left out and listed, and their tests skip. What fails there is shown, and is no error.
+# wheels for it are left out and listed, and their tests skip. What fails there is shown, and is not an error.
 #
 # Interpreters are python3.11 and so on from PATH, pyenv or uv. $PYTHON311, $PYTHON314t and so on name another one, or the folder
 # that has its bin/. A missing interpreter is an error, because a skipped run would pass unnoticed. With SKIP_MISSING=1 the script
@@ -105,36 +105,36 @@ rm -rf "$root"
 mkdir -p "$root"
 [ $# -gt 0 ] || set -- 3.11-oldest 3.11-newest 3.13-newest 3.14-newest
 present=() missing=()
-for wanted; do
-    if interpreter "${wanted%-*}" >/dev/null; then present+=("$wanted"); else missing+=("$wanted"); fi
+for run; do
+    if interpreter "${run%-*}" >/dev/null; then present+=("$run"); else missing+=("$run"); fi
 done
 [ ${#missing[@]} -eq 0 ] || [ "${SKIP_MISSING:-}" = 1 ]
 
 # The tests of one version run while the next one is built. Nearly all of them use one core.
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 running=()
-for wanted in "${present[@]}"; do
+for run in "${present[@]}"; do
     # In the background, as the condition of an `if` does not end at its first error.
-    prepare "${wanted%-*}" "${wanted#*-}" >"$root/$wanted.log" 2>&1 &
-    if wait $!; then check "$wanted" "${SIM:-}" >>"$root/$wanted.log" 2>&1 & fi
+    prepare "${run%-*}" "${run#*-}" >"$root/$run.log" 2>&1 &
+    if wait $!; then check "$run" "${SIM:-}" >>"$root/$run.log" 2>&1 & fi
     running+=($!)
 done
 failed=()
 for i in "${!present[@]}"; do
-    wanted=${present[$i]}
-    if wait "${running[$i]}"; then result=passed; else result=failed failed+=("$wanted"); fi
-    printf '\n== Python %s with the %s packages %s (%s s since the start)\n' "${wanted%-*}" "${wanted#*-}" "$result" "$SECONDS"
-    [ "$result" = failed ] || { grep '^NO WHEELS' "$root/$wanted.log" || true; tail -n 60 "$root/$wanted.log"; }
-    rm -rf "${root:?}/$wanted"
+    run=${present[$i]}
+    if wait "${running[$i]}"; then result=passed; else result=failed failed+=("$run"); fi
+    printf '\n== Python %s with the %s packages %s (%s s since the start)\n' "${run%-*}" "${run#*-}" "$result" "$SECONDS"
+    [ "$result" = failed ] || { grep '^NO WHEELS' "$root/$run.log" || true; tail -n 60 "$root/$run.log"; }
+    rm -rf "${root:?}/$run"
 done
-for wanted in "${missing[@]}"; do
-    printf 'SKIPPED: %s, that Python is not installed\n' "$wanted"
+for run in "${missing[@]}"; do
+    printf 'SKIPPED: %s, that Python is not installed\n' "$run"
 done
 # Last, where they are found.
 broken=0
-for wanted in "${failed[@]}"; do
-    printf '\n== FAILED: Python %s with the %s packages\n' "${wanted%-*}" "${wanted#*-}"
-    cat "$root/$wanted.log"
-    if promised "${wanted%-*}"; then broken=1; else echo "This is no error, as pyproject.toml does not name Python ${wanted%-*}."; fi
+for run in "${failed[@]}"; do
+    printf '\n== FAILED: Python %s with the %s packages\n' "${run%-*}" "${run#*-}"
+    cat "$root/$run.log"
+    if promised "${run%-*}"; then broken=1; else echo "This is not an error, as pyproject.toml does not name Python ${run%-*}."; fi
 done
 [ $broken -eq 0 ]

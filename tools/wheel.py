@@ -35,9 +35,9 @@ def source_faults(package: Path) -> list[str]:
     """Return what is wrong with a source package, one line each."""
     with tarfile.open(package) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    wanted = in_repository(ROOT) | {"PKG-INFO"}
-    return [f"not wanted: {found}" for found in sorted(names - wanted)] + [
-        f"missing: {found}" for found in sorted(wanted - names)
+    parts = in_repository(ROOT) | {"PKG-INFO"}
+    return [f"unexpected: {found}" for found in sorted(names - parts)] + [
+        f"missing: {found}" for found in sorted(parts - names)
     ]
 
 
@@ -49,12 +49,12 @@ def faults(wheel: Path) -> list[str]:
     name, version, *_ = wheel.name.split("-")
     folder = f"{name}-{version}.dist-info/"
     modules = {found for found in names if MODULE.fullmatch(found)}
-    wanted = expected() | modules | {folder + part for part in METADATA}
+    parts = expected() | modules | {folder + part for part in METADATA}
     # A list of the crates in the module, which maturin writes from version 1.10 on.
-    wanted |= {found for found in names if found.startswith(f"{folder}sboms/") and found.endswith(".cyclonedx.json")}
-    lines = [f"{len(modules)} compiled modules, wanted is one"] if len(modules) != 1 else []
-    lines += [f"not wanted: {found}" for found in sorted(names - wanted)]
-    lines += [f"missing: {found}" for found in sorted(wanted - names)]
+    parts |= {found for found in names if found.startswith(f"{folder}sboms/") and found.endswith(".cyclonedx.json")}
+    lines = [f"{len(modules)} compiled modules, expected one"] if len(modules) != 1 else []
+    lines += [f"unexpected: {found}" for found in sorted(names - parts)]
+    lines += [f"missing: {found}" for found in sorted(parts - names)]
     for found, text in licences.items():
         if text != (ROOT / Path(found).name).read_bytes():
             lines.append(f"not the repository's licence: {found}")

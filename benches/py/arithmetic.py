@@ -48,7 +48,7 @@ def lines() -> list[Line]:
 
 
 def _goal(shape: tuple[int, int, int]) -> dict[str, float]:
-    """Return the goal: 3 µs more than NumPy, which is nothing beside the elements of the largest shape."""
+    """Return the goal: 3 µs more than NumPy, which is negligible for the largest shape."""
     return {"reach": 1} if shape == SHAPES[-1] else {"more": 3000}
 
 

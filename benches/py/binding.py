@@ -61,7 +61,7 @@ def _bind() -> list[Line]:
 
 
 def _kernels() -> list[Line]:
-    """Measure whole calls of an empty kernel, beside `bind` in a `with` statement around a call of the same function.
+    """Measure whole calls of an empty kernel, compared with `bind` in a `with` statement around the same call.
 
     The nanobind functions check the same element type, number of dimensions and device.
     """

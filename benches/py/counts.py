@@ -87,7 +87,7 @@ def compare(counts: Counts) -> int:
     # Those of others depend on their versions, and on where objects lie: the same program differs by up to ten percent.
     others_risen = _differing(known, counts, 0, lambda old, new: new > old * (1 + TOLERANCE))
     if then["Others"] == others() and others_risen:
-        print("counts: more in all libraries together, which is no error:", *others_risen, sep="\n")
+        print("counts: more in all libraries together, which is not an error:", *others_risen, sep="\n")
     if changed := sorted(known.keys() ^ counts.keys()):
         print("counts: benches/instructions.md has other operations; make counts RENEW=1:", *changed, sep="\n  ")
     if not (risen or changed):

@@ -1,4 +1,4 @@
-"""Measure arguments of Rust functions beside nanobind and rust-numpy, and loops beside slices and loops over strides.
+"""Measure arguments and loops of Rust, compared with nanobind, rust-numpy, slices and loops over strides.
 
 The functions are in `examples/rust_extension`, which `make bench` builds with the feature `peers`.
 """
@@ -40,7 +40,7 @@ def _arguments() -> list[Line]:
         "nanobind(torch.Tensor)": (nanobind, torch_tensor),
     }
     times = best_times(cases, rounds=100, turn=0.002)
-    beside = (
+    compared = (
         ("ndim(ndarray)", "nanobind(ndarray)", 0.6),
         ("ndim(ndarray)", "PyReadonlyArray3", 1),
         ("ndim(ndarray)", "PyReadonlyArrayDyn", 1),
@@ -49,7 +49,7 @@ def _arguments() -> list[Line]:
         ("ndim(read-only Tensor)", "ndim(ndarray)", 0.8),
         ("ndim(torch.Tensor)", "nanobind(torch.Tensor)", 0.1),
     )
-    return [Line(f"Rust `{what}`", times[what], f"`{peer}`", times[peer], reach) for what, peer, reach in beside]
+    return [Line(f"Rust `{what}`", times[what], f"`{peer}`", times[peer], reach) for what, peer, reach in compared]
 
 
 def _views() -> list[Line]:
@@ -72,7 +72,7 @@ def _views() -> list[Line]:
         "nanobind's, of a Tensor": (nanobind.read, field),
     }
     times = best_times(cases, rounds=100, turn=0.002)
-    beside = (
+    compared = (
         ("`In::array`", "`PyReadonlyArray3::as_array`", 0.7),
         ("`In::array`", "nanobind's `ndarray<const double>`", 1),
         ("`Out::array_mut`", "`PyReadwriteArray3::as_array_mut`", 0.8),
@@ -82,7 +82,7 @@ def _views() -> list[Line]:
         ("`In::array` of a Tensor", "nanobind's, of a Tensor", 1),
         ("`Out::array_mut` of a Tensor", "nanobind's, of a Tensor", 1),
     )
-    return [Line(f"Rust {what}", times[what], peer, times[peer], reach) for what, peer, reach in beside]
+    return [Line(f"Rust {what}", times[what], peer, times[peer], reach) for what, peer, reach in compared]
 
 
 def _checked_views() -> list[Line]:
@@ -101,7 +101,7 @@ def _checked_views() -> list[Line]:
         "nanobind's, labels checked, of a Tensor": (nanobind.read_labelled, field),
     }
     times = best_times(cases, rounds=100, turn=0.002)
-    beside = (
+    compared = (
         ("`AnyIn::view` by type and rank", "`PyUntypedArray` by type and rank, to read"),
         ("`AnyIn::view` by type and rank", "nanobind's `ndarray<ro>` by type and rank"),
         ("`Out<Any>::view_mut` by type and rank", "`PyUntypedArray` by type and rank, to write"),
@@ -109,11 +109,11 @@ def _checked_views() -> list[Line]:
         ("`In::labelled`, labels checked, of a Tensor", "nanobind's, labels checked, of a Tensor"),
         ("`In::labelled`, labels checked, of a Tensor", "`In::array` of a Tensor"),
     )
-    return [Line(f"Rust {what}", times[what], peer, times[peer]) for what, peer in beside]
+    return [Line(f"Rust {what}", times[what], peer, times[peer]) for what, peer in compared]
 
 
 def _imports() -> list[Line]:
-    """Measure an argument of any type, and one to read, beside the imports of dlpark and pyo3-dlpack."""
+    """Measure an argument of any type, and one to read, compared with the imports of dlpark and pyo3-dlpack."""
     dlpark, pyo3_dlpack = build_crate("dlpark_peer"), build_crate("pyo3_dlpack_peer")
     found = []
     # No goal is set for an object that has the methods of DLPack only.
@@ -153,13 +153,13 @@ def _returns() -> list[Line]:
         "`dl.zeros` with preset and halo": (partial(dl.zeros, backend="gt:cpu_ifirst", halo=(1, 1, 1)), shape),
     }
     times = best_times(cases, rounds=100, turn=0.002)
-    beside = (
+    compared = (
         ("count_to", "rust-numpy's `count_to`"),
         ("count_to", "nanobind's `count_to`"),
         ("make_field", "rust-numpy's `zeros`"),
         ("make_field", "`dl.zeros` with preset and halo"),
     )
-    return [Line(f"Rust `{what}`", times[what], peer, times[peer], 1) for what, peer in beside]
+    return [Line(f"Rust `{what}`", times[what], peer, times[peer], 1) for what, peer in compared]
 
 
 def _loops() -> list[Line]:
@@ -190,7 +190,7 @@ def _loops() -> list[Line]:
 
 
 def _layouts() -> dict[str, Any]:
-    """Return views of all kinds of layouts, by what they are in C order's terms."""
+    """Return views of all kinds of layouts, named in terms of C order."""
     rows = np.random.default_rng(1).random((*LARGE[:2], LARGE[2] + 8))
     array = np.ascontiguousarray(rows[..., : LARGE[2]])
     return {
@@ -204,26 +204,26 @@ def _layouts() -> dict[str, Any]:
 
 
 def _sums() -> list[Line]:
-    """Measure `sum` beside the fastest peer, and one addition after the other beside the same loop by hand."""
+    """Measure `sum` against the fastest peer, and sequential additions against the same loop by hand."""
     peers = extension.peers
     found = []
     for what, view in _layouts().items():
-        beside: dict[str, Case] = {
+        compared: dict[str, Case] = {
             "a loop by hand": (peers.sum_loop, view),
             "nanobind's loop": (build_nanobind().sum, view),
             "ndarray's `sum`": (peers.sum_ndarray, view),
             "ndarray's `iter`": (peers.sum_iter, view),
         }
         own: dict[str, Case] = {"`sum`": (extension.sum, view), "`fold`": (peers.sum_fold, view)}
-        times = best_times(own | beside, rounds=30, turn=0.005)
-        fastest = min(beside, key=times.__getitem__)
+        times = best_times(own | compared, rounds=30, turn=0.005)
+        fastest = min(compared, key=times.__getitem__)
         for name, peer in (("`sum`", fastest), ("`fold`", "a loop by hand")):
             found.append(Line(f"Rust {name}, {LARGE}, {what}", times[name], peer, times[peer], 1))
     return found
 
 
 def _updates() -> list[Line]:
-    """Measure `out += 2 * inp` beside the fastest peer."""
+    """Measure `out += 2 * inp` against the fastest peer."""
     peers = extension.peers
     array = np.random.default_rng(1).random(LARGE)
     pairs = {
@@ -236,12 +236,12 @@ def _updates() -> list[Line]:
     }
     found = []
     for what, (inp, out) in pairs.items():
-        beside = {"a loop by hand": peers.add_scaled_loop, "`Zip`": peers.add_scaled_zip}
+        compared = {"a loop by hand": peers.add_scaled_loop, "`Zip`": peers.add_scaled_zip}
         cases: dict[str, Case] = {
             name: (partial(function, 2.0, inp), out)
-            for name, function in {"`zip`": extension.add_scaled, **beside}.items()
+            for name, function in {"`zip`": extension.add_scaled, **compared}.items()
         }
         times = best_times(cases, rounds=30, turn=0.005)
-        fastest = min(beside, key=times.__getitem__)
+        fastest = min(compared, key=times.__getitem__)
         found.append(Line(f"Rust `zip`, {LARGE}, {what}", times["`zip`"], fastest, times[fastest], 1))
     return found

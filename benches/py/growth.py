@@ -25,7 +25,7 @@ LIMIT = 2.0
 
 @dataclass(frozen=True)
 class Row:
-    """What is measured: `measure` returns the seconds of one item among as many as its argument says."""
+    """One measurement: `measure` returns the seconds of one item among as many as its argument says."""
 
     what: str
     small: int
@@ -84,7 +84,12 @@ def _rows() -> Iterator[Row]:
     yield Row("dimensions of `describe(ndarray)`", 4, 64, _described_dims)
     yield Row("fields of a Rust function, `Vec<Out>`", 100, 16_000, partial(_arguments, _write))
     yield Row("fields of a Rust function, `Vec<In>`", 100, 16_000, partial(_arguments, _read))
-    yield Row("rust-numpy's `Vec<PyReadwriteArrayDyn>`, beside dlfield", 100, 16_000, partial(_arguments, _write_numpy))
+    yield Row(
+        "rust-numpy's `Vec<PyReadwriteArrayDyn>`, with dlfield",
+        100,
+        16_000,
+        partial(_arguments, _write_numpy),
+    )
     yield Row("shares: `share()`, `attach(name)`, and the release of both", 8, 256, _shares)
     yield Row("threads: `zeros(8)`, each in a thread of its own that ends", 8, 256, _threads)
 

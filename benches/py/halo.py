@@ -1,4 +1,4 @@
-"""Measure halo exchanges on two processes, beside mpi4py with datatypes and with packed NumPy slices."""
+"""Measure halo exchanges on two processes, compared with mpi4py with datatypes and with packed NumPy slices."""
 
 import json
 import os

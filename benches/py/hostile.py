@@ -65,7 +65,7 @@ def _addresses(view: Any) -> list[int]:
             strides = [int(np.prod(view.shape[axis + 1 :])) for axis in range(len(view.shape))]
         indices = islice(product(*map(range, view.shape)), 6)
         return [view.ptr + 8 * sum(map(int.__mul__, index, strides)) for index in indices]
-    raise TypeError("allowed is float64 on the host")
+    raise TypeError("expected float64 on the host")
 
 
 def _set_view(view: Any) -> None:

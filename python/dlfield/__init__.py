@@ -168,7 +168,7 @@ _MODULES = frozenset({"gt4py", "memory", "storage", "xarray"})
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import what is imported with its first use."""
+        """Import a module on its first use."""
         if name in _MODULES:
             try:
                 return importlib.import_module(f"dlfield.{name}")

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=Path("dlfield-demo.png"),
         help="where the picture goes (default: %(default)s)",
     )
-    bench = commands.add_parser("bench", help="measure dlfield beside the installed frameworks, in seconds")
+    bench = commands.add_parser("bench", help="compare dlfield with the installed frameworks, in seconds")
     bench.add_argument("--json", action="store_true", help=_JSON)
     explain = commands.add_parser("explain", help="what an array is, its memory, and who can share it")
     explain.add_argument("target", metavar="TARGET", help="a file .npy or .dlf, or MODULE:NAME, as mymodel:field")

@@ -118,7 +118,7 @@ def device_count() -> int:
 
 
 def init(device: SupportsIndex | _DeviceLike = 0) -> None:
-    """Prepare a device: make what is made once in a process, such as its context.
+    """Prepare a device: create the objects that a process needs once, such as its context.
 
     The first use of a device does that by itself, but cannot during a graph capture.
 

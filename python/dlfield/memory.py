@@ -19,7 +19,7 @@ class MemoryBlock(NamedTuple):
     address: int
     #: Bytes of the block.
     nbytes: int
-    #: Bytes of it that belong to no element; None if it is not known for what it was allocated.
+    #: Bytes of it that belong to no element; None if the allocation had no field.
     padding: int | None
     #: Device of the memory, as text.
     device: str

@@ -122,8 +122,12 @@ def from_xarray(data_array: xarray.DataArray, *, origin: Sequence[SupportsIndex]
     (('K', 'I'), 7.0)
     """
     if not isinstance(data_array, xarray.DataArray):
-        hint = ", such as dataset['name']" if isinstance(data_array, xarray.Dataset) else "; from_dlpack takes others"
-        raise NotAnArrayError(f"data_array: found {type(data_array).__name__}, allowed is an xarray.DataArray{hint}")
+        hint = (
+            "; pass one of its arrays, such as dataset['name']"
+            if isinstance(data_array, xarray.Dataset)
+            else "; from_dlpack takes others"
+        )
+        raise NotAnArrayError(f"data_array: expected an xarray.DataArray, got {type(data_array).__name__}{hint}")
     _labels(data_array)
     if data_array.chunks is not None:
         raise ExchangeError("data_array: its data is in chunks, which are not in memory; pass data_array.compute()")
@@ -170,7 +174,7 @@ def _data_interface(data_array: xarray.DataArray) -> dict[Any, Any]:
         if callable(interface):
             interface = interface()
         if not isinstance(interface, Mapping):
-            raise ExchangeError(f"{name}: found {interface!r}, allowed is a mapping from a device to a dictionary")
+            raise ExchangeError(f"{name}: expected a mapping from a device to a dictionary, got {interface!r}")
         return {device: _labelled(value, dims, data) for device, value in interface.items()}
     if isinstance(data, np.ndarray) and data.dtype.kind == "V":
         # The array interface would describe bfloat16 and similar dtypes as void; a `Tensor` has none for them either.

@@ -90,8 +90,7 @@ impl Descriptor {
 
     /// Replaces dims, origin and halo by those given; the others stay.
     #[inline]
-    #[doc(hidden)]
-    pub fn relabel(&mut self, metadata: Metadata) -> Result<()> {
+    pub(crate) fn relabel(&mut self, metadata: Metadata) -> Result<()> {
         if metadata.is_empty() {
             return Ok(());
         }
@@ -216,13 +215,11 @@ impl Descriptor {
     }
 
     /// Sets metadata that is known to fit, instead of any other.
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(crate) fn set_new_metadata(&mut self, metadata: Metadata) {
         self.set_metadata(Some(Arc::new(metadata)));
     }
 
     /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.
-    #[cfg(feature = "signature")]
     pub(crate) fn set_default_metadata(&mut self, metadata: &Arc<Metadata>) -> bool {
         let is_absent = self.metadata().is_none();
         if is_absent {

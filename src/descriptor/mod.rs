@@ -5,14 +5,12 @@ mod halo_override;
 mod memory;
 mod metadata;
 mod numbers;
-#[cfg(any(feature = "python", feature = "signature"))]
 mod spans;
 
 use std::sync::{Arc, OnceLock};
 
 use self::halo_override::HaloOverride;
 use self::numbers::Numbers;
-#[cfg(any(feature = "python", feature = "signature"))]
 pub use self::spans::Spans;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -173,7 +171,6 @@ impl Descriptor {
     }
 
     /// As [`Descriptor::set`], with the parts of a descriptor, which are not checked again.
-    #[cfg(feature = "python")]
     #[inline]
     pub(crate) fn set_checked(
         &mut self,
@@ -193,7 +190,6 @@ impl Descriptor {
     }
 
     /// Makes this a descriptor without a field.
-    #[cfg(feature = "python")]
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.ptr = std::ptr::null_mut();
@@ -221,7 +217,6 @@ impl Descriptor {
     }
 
     /// Returns a descriptor of the same memory, named as another device that can access it.
-    #[cfg(feature = "fields")]
     pub(crate) fn on(self, device: Device) -> Descriptor {
         Descriptor { device, ..self }
     }

@@ -28,7 +28,7 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True)
 class Row:
-    """What is measured, and the call of each library for it."""
+    """An operation, and the call of each library for it."""
 
     name: str
     calls: dict[str, Call]
@@ -64,7 +64,7 @@ def libraries() -> dict[str, Any]:
 
 
 def _rows() -> list[Row]:
-    """Return what is measured. A library without an operation, as JAX without writes, is not in its row."""
+    """Return the operations. A library without an operation, as JAX without writes, is not in its row."""
     found = libraries()
     # JAX would convert 64-bit numbers.
     small, source = dl.zeros(_SMALL, "float32"), np.ones(_SMALL, "float32")
@@ -113,7 +113,7 @@ def _text(shape: tuple[int, ...]) -> str:
 def _measure(calls: dict[str, Call], bar: "Bar") -> dict[str, float]:
     """Return the median time of each library's call in microseconds.
 
-    The libraries take turns, so that whatever else the machine does meanwhile slows all of them down.
+    The libraries take turns, so that other work of the machine slows all of them down.
     """
     repeats = {name: _repeats(call) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}

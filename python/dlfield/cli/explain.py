@@ -25,14 +25,14 @@ def explain_target(target: str) -> str:
     >>> print(explain_target("math:pi"))
     Traceback (most recent call last):
         ...
-    dlfield.cli.explain.ExplainError: TARGET: math:pi is a float, which is no array
+    dlfield.cli.explain.ExplainError: TARGET: expected an array, got math:pi, a float
     """
     array: Any = _file(target) if Path(target).suffix in (".npy", ".dlf") else _object(target)
     try:
         return explained(array, f"{target}, ", FRAMEWORKS)
     except dl.NotAnArrayError:
-        raise ExplainError(f"TARGET: {target} is a {type(array).__name__}, which is no array") from None
-    except Exception as error:  # whatever a protocol of the user's object raises
+        raise ExplainError(f"TARGET: expected an array, got {target}, a {type(array).__name__}") from None
+    except Exception as error:  # anything that a protocol of the user's object raises
         raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
 
 
@@ -41,7 +41,7 @@ def _file(target: str) -> dl.Tensor:
         return dl.open_field(target)
     except OSError as error:
         raise ExplainError(f"TARGET: cannot open {target}: {error.strerror or error}") from error
-    except Exception as error:  # whatever the file's header says
+    except Exception as error:  # any header of a file
         raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
 
 
@@ -49,19 +49,19 @@ def _object(target: str) -> Any:
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise ExplainError(
-            f"TARGET: found {target!r}; allowed is a file .npy or .dlf, or MODULE:NAME, as mymodel:field"
+            f"TARGET: expected a file .npy or .dlf, or MODULE:NAME, such as mymodel:field, got {target!r}"
         )
     # A script that pip has installed does not look in the current folder, as `python -m` does.
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's module raises
+    except (Exception, SystemExit) as error:  # anything that the user's module raises
         raise ExplainError(f"TARGET: cannot import {module}: {_said(error)}") from error
     for part in name.split("."):
         try:
             found = getattr(found, part)
-        except Exception as error:  # whatever a property or a module's `__getattr__` raises
+        except Exception as error:  # anything that a property or `__getattr__` raises
             raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
     return found
 

@@ -17,7 +17,7 @@ class Framework:
 
     `name` is that of the imported module. `version` is that of the distribution, followed by its name if it differs,
     as "13.6.0 (cupy-cuda13x)"; None if it is not installed. `protocols` are those of its array type; `note` says why
-    there are none.
+    that list is empty.
     """
 
     name: str

@@ -143,9 +143,7 @@ def from_tensor(field: Tensor, chunks: Any = "auto") -> Array:
     ('K', 'I')
     """
     if not isinstance(field, Tensor):
-        raise TypeError(
-            f"field: found {type(field).__name__}; allowed is a dlfield.Tensor: from_dlpack(array) makes one"
-        )
+        raise TypeError(f"field: expected a dlfield.Tensor, got {type(field).__name__}; from_dlpack(array) makes one")
     chunks = da.core.normalize_chunks(chunks, field.shape, dtype=field.dtype)
     name = f"dlfield-from-tensor-{uuid4().hex}"
     graph = {

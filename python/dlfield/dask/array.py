@@ -72,8 +72,8 @@ def check_order(operands: Iterable[Any]) -> None:
     wrong += [dims for dims in stated if dims != most and sorted(dims) == sorted(most)]
     if wrong:
         raise DimsError(
-            f"dims: operands with {wrong[0]} and {most}; Dask pairs blocks by position, so allowed are the same last "
-            "labels in the same order: transpose() one"
+            f"dims: expected operands with the same last labels in the same order, as Dask pairs blocks by position, "
+            f"got {wrong[0]} and {most}; transpose() one"
         )
 
 

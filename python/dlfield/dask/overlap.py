@@ -61,7 +61,7 @@ def map_overlap(
     Raises
     ------
     TypeError
-        `arrays` that are none of Dask's, `periodic` without labels, or Dask's keywords `depth` and `boundary`.
+        `arrays` that are not Dask's, `periodic` without labels, or Dask's keywords `depth` and `boundary`.
     LayoutError
         Chunks differ, no halo is known, a block has fewer points to compute than the halo is wide, or the result of
         `func` has another shape.
@@ -81,20 +81,20 @@ def map_overlap(
     [0.0, 0.0, 2.0, 4.0, 0.0, 0.0]
     """
     if not arrays or not all(isinstance(array, da.Array) for array in arrays):
-        raise TypeError(
-            f"arrays: found {[type(array).__name__ for array in arrays]}; allowed are one or more Dask arrays"
-        )
+        raise TypeError(f"arrays: expected one or more Dask arrays, got {[type(array).__name__ for array in arrays]}")
     for other, ours in (("depth", "halo=, the widths"), ("boundary", "periodic=, the labels of periodic dimensions")):
         if other in keywords:
             raise TypeError(f"map_overlap() got an unexpected keyword argument {other!r}; write {ours}")
     if isinstance(periodic, Mapping):
         periodic = [label for label, wraps in periodic.items() if wraps]
     if not isinstance(periodic, Sequence) or not all(isinstance(label, str) for label in periodic):
-        raise TypeError(f"periodic: found {periodic!r}; allowed are labels of dimensions, as 'IJ' or ('I',)")
+        raise TypeError(f"periodic: expected labels of dimensions, such as 'IJ' or ('I',), got {periodic!r}")
     first = arrays[0]
     for array in arrays:
         if array.chunks != first.chunks:
-            raise LayoutError(f"arrays: found chunks {array.chunks} beside {first.chunks}; rechunk() makes them equal")
+            raise LayoutError(
+                f"arrays: expected equal chunks, got {first.chunks} and {array.chunks}; rechunk() makes them equal"
+            )
     allocations = [_allocation_of(array) for array in arrays]
     check_order(arrays)
     dims, labels = allocations[0].dims, labels_of(periodic)
@@ -249,10 +249,10 @@ def _apply(
     name = getattr(called, "__name__", type(called).__name__)
     if shape != plan.shape:
         raise LayoutError(
-            f"{name}: returned {type(result).__name__} of shape {shape}; allowed is {plan.shape}, halo included"
+            f"{name}: expected a result of shape {plan.shape}, halo included, got {type(result).__name__} of {shape}"
         )
     if isinstance(result, Tensor) and result.dims != extended[0].dims:
-        raise DimsError(f"{name}: returned a tensor with dims {result.dims}; allowed are {extended[0].dims}")
+        raise DimsError(f"{name}: expected a result with dims {extended[0].dims}, got {result.dims}")
     if not isinstance(result, Tensor):
         array = np.asarray(result)
         result = empty_like(extended[0], array.dtype)

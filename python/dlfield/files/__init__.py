@@ -45,7 +45,7 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     padding. `.dlf` keeps a field of any layout, with strides, padding, alignment, dims, halo and origin;
     docs/fields/memory.md has the format. Bytes between the elements are written as zeros.
 
-    The file is written beside `path` and then renamed. So a reader finds the old or the new file, never a part of it,
+    The file is written next to `path` and then renamed. So a reader finds the old or the new file, never a part of it,
     and a field that is open keeps the old one's memory. A new file that replaces another has its permissions, without
     special bits, and its owner where the system allows that. What a save leaves that was killed, the next one removes.
 
@@ -63,12 +63,12 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     LayoutError
         A `.npy` file that cannot keep the field's labels, halo, origin, order or padding.
     DTypeError
-        A `.npy` file for an element type that NumPy's format lacks, as `bfloat16`.
+        A `.npy` file for an element type that NumPy's format does not have, such as `bfloat16`.
     NotAnArrayError, ExchangeError, DeviceError
         As for `from_dlpack`.
     OSError
-        The file cannot be written, or the disk is full. Then there is no new file. What has the name already is no
-        regular file, or a link that the system does not let this user follow.
+        The file cannot be written, or the disk is full; the new file is removed then. The name belongs to something
+        other than a regular file, or to a link that the system does not let this user follow.
 
     Example
     -------
@@ -134,7 +134,7 @@ def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c
     ValueError
         Another mode.
     OSError
-        The file cannot be opened or mapped, or is no regular file.
+        The file cannot be opened or mapped, or is not a regular file.
 
     Example
     -------
@@ -147,7 +147,7 @@ def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c
     7.0
     """
     if mode not in tuple(_MODES):
-        raise ValueError(f"mode: {mode!r}; allowed is 'r', 'r+' or 'c'")
+        raise ValueError(f"mode: expected 'r', 'r+' or 'c', got {mode!r}")
     opened, access = _MODES[mode]
     path = text_of_path(path)
     with open(path, opened, opener=_open_regular) as file:
@@ -180,7 +180,7 @@ def _open_regular(path: str, flags: int) -> int:
     if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
         return file
     os.close(file)
-    raise OSError(errno.EINVAL, "neither a .npy nor a .dlf file: it is no regular file", path)
+    raise OSError(errno.EINVAL, "expected a .npy or .dlf file, got one that is not a regular file", path)
 
 
 def _mapped(file: BinaryIO, access: int) -> mmap.mmap:
@@ -206,9 +206,9 @@ def _npy_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any], list[in
         version = np.lib.format.read_magic(file)
         shape, in_fortran_order, dtype = readers[version](file)
         if any(isinstance(extent, bool) for extent in shape):
-            raise ValueError(f"shape: {shape}; allowed are integers")
+            raise ValueError(f"shape: expected integers, got {shape}")
     except KeyError:
-        raise ExchangeError(f"version {version} of NumPy's format; allowed are (1, 0) and (2, 0)") from None
+        raise ExchangeError(f"expected version (1, 0) or (2, 0) of NumPy's format, got {version}") from None
     # What NumPy's reader and Python's parser raise for any text.
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise ExchangeError(f"the header of the .npy file is invalid: {error}") from error
@@ -256,13 +256,13 @@ def _compact(field: Tensor, axes: range) -> list[int]:
 
 
 def _target(path: str) -> tuple[Path, os.stat_result | None]:
-    """Return the file that a path leads to, and what is there."""
+    """Return the file that a path leads to, and its status."""
     target = Path(os.path.realpath(path))
     try:
         # The system follows links as far as it allows: none that another user has put into a folder like /tmp.
         old = Path(path).stat()
         if not stat.S_ISREG(old.st_mode):
-            raise OSError(errno.EINVAL, "path: there is no regular file; pass another name", path)
+            raise OSError(errno.EINVAL, "path: expected a regular file or a new name; pass another name", path)
         if not os.path.samestat(old, target.lstat()):
             raise OSError(errno.ELOOP, "path: a link that was changed meanwhile; save again", path)
     except FileNotFoundError:
@@ -278,16 +278,16 @@ def _replacing(target: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
     names = [target.with_name(f".dlfield-{sign}-{number}.tmp") for number in range(_MOST_SAVES)]
     for left in itertools.takewhile(os.path.lexists, names):
         _remove_left(left)
-    number, beside = _created(names, 0o666 if old is None else 0o600)
+    number, unnamed = _created(names, 0o666 if old is None else 0o600)
     try:
         with os.fdopen(number, "w+b") as file:
             yield file
             file.flush()
             if old is not None:
                 _set_access(number, old)
-            beside.replace(target)
+            unnamed.replace(target)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        unnamed.unlink(missing_ok=True)
         raise
 
 

@@ -61,7 +61,7 @@ def made(field: Tensor, state: tuple[Any, ...], strides: list[int]) -> Header:
     # With the largest number that the offset can become.
     start = _rounded(_START.size + len(_text(header._replace(offset=2**63))), _BOUNDARY)
     if start - _START.size > _LONGEST:
-        raise ExchangeError(f"dims: the labels make a header of {start} bytes; allowed are {_LONGEST}")
+        raise ExchangeError(f"dims: expected labels that fit a header of {_LONGEST} bytes, got {start} bytes")
     unit = math.lcm(math.gcd(alignment_size, _PAGE), field.itemsize)
     aligned = sum(index * stride for index, stride in zip(aligned_index or [0] * field.ndim, strides, strict=True))
     return header._replace(offset=_rounded(start + aligned, unit) - aligned)
@@ -83,20 +83,20 @@ def read(file: BinaryIO, path: str) -> Header:
         raise _wrong(path, f"the file starts with neither the magic of a .npy file nor that of a .dlf file{archive}")
     _, version, reserved, size = _START.unpack(start)
     if (version, reserved) != (VERSION, 0):
-        raise _wrong(path, f"version {version}.{reserved} of the format; allowed is {VERSION}.0: use a newer dlfield")
+        raise _wrong(path, f"expected version {VERSION}.0 of the format, got {version}.{reserved}; use a newer dlfield")
     if size > _LONGEST:
-        raise _wrong(path, f"a header of {size} bytes; allowed are at most {_LONGEST}")
+        raise _wrong(path, f"expected a header of at most {_LONGEST} bytes, got {size}")
     text = file.read(size)
     if len(text) < size:
         raise _wrong(path, f"the file ends in its header, after {len(text)} of {size} bytes")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"the header is no JSON: {error}") from error
+        raise _wrong(path, f"the header is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise _wrong(path, "the header is no JSON object")
+        raise _wrong(path, "the header is not a JSON object")
     if missing := [name for name in Header._fields if name not in found]:
-        raise _wrong(path, f"the header lacks {', '.join(missing)}")
+        raise _wrong(path, f"the header does not have {', '.join(missing)}")
     if wrong := [name for name, is_valid in _valid(found).items() if not is_valid]:
         raise _wrong(path, f"{wrong[0]} in the header is {str(found[wrong[0]])[:80]}")
     header = Header(*(found[name] for name in Header._fields))

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def text_of_path(path: Any, fix: str = "") -> str:
-    """Return a path as text, or raise an error that ends with `fix` for what is no path.
+    """Return a path as text, or raise an error that ends with `fix` if it is not a path.
 
     Example
     -------
@@ -13,8 +13,8 @@ def text_of_path(path: Any, fix: str = "") -> str:
     'field.npy'
     """
     if not isinstance(path, str | bytes | os.PathLike):
-        raise TypeError(f"path: found {type(path).__name__}; allowed is a string or another path{fix}")
+        raise TypeError(f"path: expected a string or another path, got {type(path).__name__}{fix}")
     text = os.fsdecode(path)
     if "\0" in text:
-        raise ValueError(f"path: {text!r} has a null character; allowed is a name without one")
+        raise ValueError(f"path: expected a name without a null character, got {text!r}")
     return text

@@ -2,7 +2,7 @@
 
 - `empty`, `zeros`, `ones`, `full` and `from_array` are drop-in replacements for `gt4py.storage`, with the layouts that
   the installed GT4Py has registered. They work without GT4Py too, with the layouts of `dlfield.presets()`.
-- `register` and `from_name` set and return a preset. Whatever else `gt4py.storage` exports, as `layout` and
+- `register` and `from_name` set and return a preset. Everything else that `gt4py.storage` exports, such as `layout` and
   `layout_registry`, is GT4Py's own.
 - `wrap` makes a compiled stencil accept any array.
 - `allocator` allocates the fields of `gt4py.next` in dlfield's memory, and `as_field` makes one of any array.

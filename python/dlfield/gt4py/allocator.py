@@ -68,7 +68,7 @@ class Allocator:
         DTypeError
             `dtype` is not a scalar type.
         DeviceError
-            `device_id` is another device, or there is no such device.
+            `device_id` is another device, or does not exist.
         ImportError
             The device is a GPU, and CuPy is not installed.
         """
@@ -146,19 +146,19 @@ def allocator(device: Any = "cpu") -> Allocator:
     where = _native.Device(device)
     if where.type not in _ALIGNMENT_SIZES:
         raise DeviceError(
-            f"device: found {where}, allowed are 'cpu', 'gpu' and 'cuda:N': fields of gt4py.next are NumPy arrays or "
-            "CuPy arrays in device memory"
+            f"device: expected 'cpu', 'gpu' or 'cuda:N', got {where}; fields of gt4py.next are NumPy arrays or CuPy "
+            "arrays in device memory"
         )
     return Allocator(where)
 
 
 def _relative(domain: Any, aligned_index: Sequence[Any]) -> tuple[int, ...]:
     """Return the aligned index relative to the start of the domain, in the order of its dimensions."""
-    wanted = {named.dim: int(named.value) for named in aligned_index}
+    indices = {named.dim: int(named.value) for named in aligned_index}
     found = []
     for named_range in domain:
         dim, (start, stop) = named_range.dim, (named_range.unit_range.start, named_range.unit_range.stop)
-        index = wanted.get(dim, start)
+        index = indices.get(dim, start)
         if index != start and not start <= index < stop:
             raise LayoutError(
                 f"aligned_index: found {index} for {dim.value}, must be in the domain's [{start}, {stop})"

@@ -75,7 +75,7 @@ class Call:
         """Replace `StencilObject.run`, which frozen stencils and models call."""
         missing = [name for name in self.parameter_info if name not in arguments]
         if missing:
-            raise TypeError(f'stencil "{self._name}": run() lacks the scalar "{missing[0]}"')
+            raise TypeError(f'stencil "{self._name}": the scalar "{missing[0]}" of run() is missing')
         parameters = {name: arguments.pop(name) for name in self.parameter_info}
         self._execute(arguments, parameters, _domain_, _origin_, True, exec_info)
 
@@ -143,7 +143,7 @@ class Call:
         for name, info in self.parameter_info.items():
             found = type(parameters[name])
             if info.access and np.dtype(found) != info.dtype and not _is_enum(parameters[name], info):
-                raise DTypeError(f'scalar "{name}": {found.__name__}; wanted is {info.dtype}')
+                raise DTypeError(f'scalar "{name}": expected {info.dtype}, got {found.__name__}')
 
     def _warn_of_origins(self, shapes: Mapping[str, Ints], origins: Mapping[str, Ints]) -> None:
         found = differing_origins(self.field_info, shapes, origins)

@@ -33,7 +33,7 @@ def field_origins(field_info: Mapping[str, Any], array_origins: Mapping[str, Int
     Raises
     ------
     LayoutError
-        `origin` is none of these, or has the wrong length for a field.
+        `origin` has another type, or the wrong length for a field.
     """
     given = _by_name(origin)
     common = given.get("_all_")
@@ -81,7 +81,7 @@ def given_domain(domain: Any) -> Ints:
     """
     sizes = _integers("domain", domain)
     if len(sizes) != 3 or min(sizes) < 0:
-        raise LayoutError(f"domain: {domain!r}; allowed are three sizes of 0 or more, for I, J and K")
+        raise LayoutError(f"domain: expected three sizes of 0 or more, for I, J and K, got {domain!r}")
     return sizes
 
 
@@ -100,7 +100,7 @@ def check(
         The domain is empty, too large for a field or has too few levels, or an origin is too small.
     """
     if 0 in domain:
-        raise LayoutError(f"domain: {domain} is empty; allowed is 1 or more in each of I, J and K")
+        raise LayoutError(f"domain: expected 1 or more in each of I, J and K, got {domain}")
     if domain[2] < domain_info.min_sequential_axis_size:
         raise LayoutError(
             f"domain: {domain} has {domain[2]} levels, the stencil needs {domain_info.min_sequential_axis_size} or more"
@@ -110,10 +110,10 @@ def check(
         least = tuple(lower for _, (lower, _) in _boundaries(info))
         if any(found < lower for found, lower in zip(origin, least, strict=False)):
             raise LayoutError(
-                f'field "{name}": origin: {origin}; allowed is {least} or more, as the stencil reads that far below it'
+                f'field "{name}": origin: expected {least} or more, as the stencil reads so far below, got {origin}'
             )
         if any(origin[len(least) :]):
-            raise LayoutError(f'field "{name}": origin: {origin}; allowed is 0 in data dimensions')
+            raise LayoutError(f'field "{name}": origin: expected 0 in data dimensions, got {origin}')
         for axis, room in _room(info, shape, origin):
             if room < domain[axis]:
                 raise LayoutError(
@@ -128,7 +128,7 @@ def differing_origins(
     """Return two fields of the same extents whose origins differ, and the larger origin in I, J and K; None if none do.
 
     Extents and origins are compared along those of I, J and K that both fields have. A stencil pairs the points at the
-    origins, but two such fields mostly cover the same points, and one only lacks its halo.
+    origins, but two such fields mostly cover the same points, one of them without its halo.
     """
     grids = {
         name: {axis: (shape[at], origins[name][at]) for at, (axis, _) in enumerate(_boundaries(field_info[name]))}
@@ -158,7 +158,7 @@ def _integers(what: str, values: Any) -> Ints:
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:
-        raise LayoutError(f"{what}: {values!r}; allowed is a sequence of integers") from None
+        raise LayoutError(f"{what}: expected a sequence of integers, got {values!r}") from None
 
 
 def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, array_origins: Mapping[str, Ints]) -> Ints:
@@ -166,13 +166,13 @@ def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, arra
     data = (0,) * len(info.data_dims)
     if own is not None:
         if len(own) not in (info.ndim, info.domain_ndim):
-            raise LayoutError(f'field "{name}": origin: {own}; allowed is one number for each of {info.axes}')
+            raise LayoutError(f'field "{name}": origin: expected one number for each of {info.axes}, got {own}')
         return own if len(own) == info.ndim else own + data
     if common is not None:
         grid = tuple(value for value, present in zip(common, info.domain_mask, strict=False) if present)
         if len(grid) != info.domain_ndim:
             raise LayoutError(
-                f'origin: {common}; allowed are three numbers, for I, J and K: field "{name}" has {info.axes}'
+                f'origin: expected three numbers, for I, J and K, got {common}; field "{name}" has {info.axes}'
             )
         return grid + data
     return array_origins.get(name, (0,) * info.ndim)

@@ -37,7 +37,7 @@ def unaccessed(value: Any, dims: tuple[str, ...], device: str, export: Export) -
     """Return the argument for a field that the stencil does not access, in the stencil's order of dimensions.
 
     GT4Py's generated code may name such a field in a branch that never runs, and needs an array for it. GT4Py checks
-    nothing about it, so what is no array on the stencil's device is returned as it is.
+    nothing about it, so an object that is not an array on the stencil's device is returned as it is.
     """
     if value is None:
         return None

@@ -60,7 +60,7 @@ def register(name: str, info: LayoutInfo | None) -> None:
     Raises
     ------
     TypeError
-        `name` is no string, or `info` no dictionary.
+        `name` is not a string, or `info` is not a dictionary.
 
     Example
     -------
@@ -83,7 +83,7 @@ def register(name: str, info: LayoutInfo | None) -> None:
 
 
 def from_name(name: str) -> LayoutInfo:
-    """Return what is registered for a preset: GT4Py's own dictionary, or one for a preset of dlfield.
+    """Return the registered layout of a preset: GT4Py's own dictionary, or one for a preset of dlfield.
 
     Alignments are in elements, so that "gt4py.next", which aligns rows in bytes, has its layout and compact rows here.
 
@@ -106,7 +106,8 @@ def from_name(name: str) -> LayoutInfo:
         known = sorted({*_entries(), *presets})
         near = difflib.get_close_matches(str(name), known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownPresetError(f"backend: no preset {name!r}; allowed are {', '.join(known)}, or register it{hint}")
+        names = ", ".join(known)
+        raise UnknownPresetError(f"backend: no preset {name!r}; expected one of {names}, or register it{hint}")
     preset = presets[name]
     layout_map = functools.partial(_preset_layout, name)
     return LayoutInfo(

@@ -23,7 +23,7 @@ class Options:
 
 
 class MissingFieldError(TypeError, ValueError):
-    """A call lacks a field: a TypeError as for any missing argument, and the ValueError that GT4Py documents."""
+    """A field of a call is missing: the TypeError of any missing argument, and the ValueError that GT4Py documents."""
 
 
 class StencilSignature:
@@ -70,8 +70,7 @@ class StencilSignature:
         dims = tuple(labels.get(label, label) for label in found)
         if len(set(dims)) < len(dims):
             raise DimsError(
-                f'field "{name}": dims: {found}; labels={dict(labels)} gives two of them the same label, allowed is '
-                f"each label once"
+                f'field "{name}": dims: expected each label once, got {dims} from {found} by labels={dict(labels)}'
             )
         try:
             return _native._relabelled(value, dims, self._device)
@@ -87,8 +86,7 @@ class StencilSignature:
         missing = [name for name in self._layouts if fields.get(name) is None]
         if missing:
             raise MissingFieldError(
-                f'stencil "{self._stencil}": field "{missing[0]}" is missing; allowed is an array, as the stencil '
-                f"uses it"
+                f'stencil "{self._stencil}": field "{missing[0]}" is missing; pass an array, as the stencil uses it'
             ) from None
         if not isinstance(error, DimsError | LayoutError):
             return
@@ -104,15 +102,15 @@ class StencilSignature:
 
     def _hint(self, name: str, found: tuple[str, ...] | None) -> str:
         """Return how to translate labels that the stencil does not have. Names pair them, never positions."""
-        wanted = self.dims[name]
-        known = {*"IJK", *wanted}
-        if found is None or len(found) != len(wanted) or known.issuperset(found):
+        expected = self.dims[name]
+        known = {*"IJK", *expected}
+        if found is None or len(found) != len(expected) or known.issuperset(found):
             return ""
-        is_by_case = {label.upper() for label in found} == set(wanted)
+        is_by_case = {label.upper() for label in found} == set(expected)
         unknown = {label: repr(label.upper()) if is_by_case else "..." for label in found if label not in known}
         pairs = {label: repr(given) for label, given in self._labels.items()} | unknown
         text = ", ".join(f"{label!r}: {given}" for label, given in pairs.items())
-        blanks = "" if is_by_case else f", where each ... is one of {wanted}"
+        blanks = "" if is_by_case else f", where each ... is one of {expected}"
         return f"; translate other labels with wrap(..., labels={{{text}}}){blanks}"
 
 

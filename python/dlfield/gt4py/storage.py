@@ -25,7 +25,7 @@ __all__ = ["empty", "from_array", "full", "ones", "zeros"]
 
 _CARTESIAN = ("I", "J", "K")
 
-# What NumPy has and tensors lack: `longdouble`, `clongdouble`, `datetime64` and `timedelta64`.
+# NumPy dtypes that tensors do not have: `longdouble`, `clongdouble`, `datetime64` and `timedelta64`.
 _ONLY_NUMPY = "gGMm"
 
 _Target: TypeAlias = _native.Tensor | npt.NDArray[Any]
@@ -73,7 +73,7 @@ def empty(
     DTypeError
         `dtype` is structured, object or text.
     DeviceError
-        The preset is for a GPU, and there is none.
+        The preset is for a GPU, and no GPU is available.
 
     Example
     -------
@@ -216,7 +216,7 @@ def _allocate(
     aligned_index: Sequence[SupportsIndex] | None,
     dimensions: Sequence[Any] | None,
 ) -> _Target:
-    """Allocate with the registered layout: a tensor, or a NumPy array for a dtype that tensors lack."""
+    """Allocate with the registered layout: a tensor, or a NumPy array for a dtype that tensors do not have."""
     if not isinstance(shape, Iterable):
         raise TypeError(f"shape: found {shape!r}, must be a sequence of sizes, one for each dimension")
     sizes = tuple(operator.index(size) for size in shape)
@@ -254,7 +254,7 @@ def _current_gpu() -> str:
 def _allocate_bytes(
     function: Any, sizes: tuple[int, ...], dtype: np.dtype[Any], keywords: dict[str, Any]
 ) -> npt.NDArray[Any]:
-    """Allocate bytes, and view them as an array of a dtype that tensors lack."""
+    """Allocate bytes, and view them as an array of a dtype that tensors do not have."""
     if not sizes:
         keywords |= {"layout": (0,)} | ({"aligned_index": (0,)} if "aligned_index" in keywords else {})
         return _allocate_bytes(function, (1,), dtype, keywords).reshape(())
@@ -275,7 +275,7 @@ def _element(dtype: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError):
-        # A dtype of another library, or an error that says what is allowed.
+        # A dtype of another library, or an error that lists the dtypes.
         found = _native.empty(0, dtype).dtype
     return np.dtype(found.base.type) if found.base.kind in "biufcmM" else found.base, found.shape
 
@@ -308,7 +308,7 @@ def _given_names(dimensions: Sequence[Any]) -> tuple[str, ...]:
     names = tuple(_plain(getattr(name, "__gt_axis_name__", name)) for name in named)
     for name in names:
         if not isinstance(name, str) or not (name in _CARTESIAN or name.isdigit()):
-            raise DimsError(f'dimensions: found {name!r} in {names}, allowed are "I", "J", "K" and decimal digits')
+            raise DimsError(f'dimensions: expected "I", "J", "K" and decimal digits, got {name!r} in {names}')
     return names
 
 

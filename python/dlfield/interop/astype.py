@@ -18,16 +18,16 @@ def prepared(tensor: Tensor, dtype: Any, order: _Order, casting: str, copy: bool
     ('K', 'I')
     """
     # Without elements, to parse the dtype.
-    wanted = empty_like(tensor[:0] if tensor.ndim else tensor, dtype).dtype
-    if wanted == tensor.dtype:
+    target = empty_like(tensor[:0] if tensor.ndim else tensor, dtype).dtype
+    if target == tensor.dtype:
         return in_order(tensor, order, copy), None, None, casting
-    made = in_order(empty_like(tensor, wanted), order, False)
-    record_copy(made.nbytes, f"astype: from {tensor.dtype} to {wanted}")
+    made = in_order(empty_like(tensor, target), order, False)
+    record_copy(made.nbytes, f"astype: from {tensor.dtype} to {target}")
     on_host = made.device.type != "cuda"
     source = (tensor if on_host else tensor.to_device("cpu")).to_numpy()
     if casting == "same_value":
         # NumPy has this rule in `astype` alone.
-        source, casting = source.astype(wanted, casting=casting), "unsafe"  # type: ignore[call-overload]
+        source, casting = source.astype(target, casting=casting), "unsafe"  # type: ignore[call-overload]
     return made, source, (made if on_host else empty_like(made, device="cpu")).to_numpy(), casting
 
 

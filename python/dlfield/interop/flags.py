@@ -34,8 +34,8 @@ class Flags(NamedTuple):
     def __getitem__(self, name: str) -> bool:  # type: ignore[override]
         known = _SHORT.get(name, str(name).lower())
         if known not in self._fields:
-            allowed = ", ".join(field.upper() for field in self._fields)
-            raise KeyError(f"flags: {name!r} is unknown; allowed are {allowed}")
+            expected = ", ".join(field.upper() for field in self._fields)
+            raise KeyError(f"flags: expected one of {expected}, got {name!r}")
         return bool(getattr(self, known))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:

@@ -31,7 +31,7 @@ from dlfield.interop.copies import because, record_copy
 # The distribution to install, if its name differs from that of the imported module.
 _DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)", "dask.array": "'dask[array,distributed]'"}
 
-# The exceptions that frameworks raise for a dtype they lack.
+# The exceptions that frameworks raise for a dtype that they do not support.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 
 
@@ -85,7 +85,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     ExchangeError
         `copy=False`, and the strides are not compact (padding, steps, negative, broadcast), the address of host memory
         is not a multiple of 64 bytes, or the memory is read-only and either on a GPU or not in C order. Also if JAX
-        lacks the dtype or the device.
+        does not support the dtype or the device.
     NotAnArrayError, DTypeError, DeviceError
         As for `from_dlpack`.
     ImportError
@@ -147,7 +147,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     ------
     ExchangeError
         `copy=False` and the memory is host memory or read-only. Also if the memory is on a device that CuPy can't read,
-        or CuPy lacks the dtype.
+        or CuPy does not support the dtype.
     NotAnArrayError, DTypeError, DeviceError
         As for `from_dlpack`.
     ImportError
@@ -191,7 +191,7 @@ def _checked(copy: Any) -> bool | None:
     """Return the argument `copy` as None, True or False; NumPy's booleans, 1 and 0 would fail a check by `is`."""
     if copy is None or (isinstance(copy, (bool, np.bool_, int)) and copy in (0, 1)):
         return None if copy is None else bool(copy)
-    raise TypeError(f"copy: {copy!r}; allowed is None, True or False")
+    raise TypeError(f"copy: expected None, True or False, got {copy!r}")
 
 
 def _tensor(obj: Any, copy: bool | None) -> Tensor:
@@ -286,7 +286,7 @@ def reaches(framework: str, device: int) -> bool:
 
 @functools.cache
 def shares(framework: str, dtype: str) -> bool | None:
-    """Return True if a framework shares memory of this dtype, False if it copies it, None if it lacks the dtype.
+    """Return True if a framework shares memory of this dtype, False if it copies it, None if it has no such dtype.
 
     Versions differ, so this tries the installed one, with one element that meets all other conditions. `preflight`
     calls it. Raises ImportError if PyTorch or JAX is not installed; CuPy is tried only if it and a GPU are available.

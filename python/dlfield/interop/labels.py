@@ -32,7 +32,7 @@ def by_label(argument: str, value: Any, dims: Sequence[str], others: Sequence[An
         return value
     for label in value:
         if label not in dims:
-            raise DimsError(f"{argument}: {label!r} is not a dimension; allowed are {', '.join(dims)}")
+            raise DimsError(f"{argument}: expected labels of {', '.join(dims)}, got {label!r}")
     return [value.get(label, other) for label, other in zip(dims, others, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What to write in place of a name that the package lacks."""
+"""What to write instead of a name that does not exist in the package."""
 
 import difflib
 from collections.abc import Iterable

@@ -47,7 +47,7 @@ def kernel(
     A parameter that is a field has the annotation `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]` or
     `gtscript.Field[...]`, which is read and written. With the default None or the annotation `... | None` it may be
     None. All others are scalars, annotated with a type: `float` takes integers too, and `float`, `int`, `bool` and
-    `complex` take NumPy's scalars; the body gets Python's. A bool is no number. A scalar type of NumPy takes NumPy's
+    `complex` take NumPy's scalars; the body gets Python's. A bool is not a number. A scalar type of NumPy takes NumPy's
     scalars without loss, and Python's numbers in its range. Any other class takes its instances, `Any` everything. Only
     a first parameter named `self` or `cls` needs no annotation.
 
@@ -88,7 +88,7 @@ def kernel(
     >>> show(np.zeros((3, 4)), "two")
     Traceback (most recent call last):
         ...
-    TypeError: show(): argument 'factor': 'two' is a str; wanted is float
+    TypeError: show(): argument 'factor': expected float, got 'two' (str)
         show(inp: Field[float64, I J, cpu], factor: float)
     """
     options: dict[str, Any] = {"device": device, "on_mismatch": on_mismatch, "allow_overlap": allow_overlap}
@@ -101,7 +101,7 @@ def _decorated(function: Any, options: dict[str, Any], frame: FrameType) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_decorated(function.__func__, options, frame))
     if not isinstance(function, FunctionType):
-        raise TypeError(f"kernel: {function!r}; allowed is a function")
+        raise TypeError(f"kernel: expected a function, got {function!r}")
     if any(is_one(part) for part in (function, inspect.unwrap(function)) for is_one in _ASYNCHRONOUS):
         raise TypeError(
             f"kernel: {function.__qualname__}() yields or awaits; its fields are released when a call returns"
@@ -134,10 +134,10 @@ class _Kernel:
     def _add(self, parameter: inspect.Parameter, *, is_first: bool, frame: FrameType) -> None:
         name = parameter.name
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"kernel: {self.name}(): {parameter}; allowed are parameters for one argument each")
+            raise TypeError(f"kernel: {self.name}(): expected parameters for one argument each, got {parameter}")
         if parameter.annotation is parameter.empty:
             if not (is_first and name in ("self", "cls")):
-                raise self._no_annotation(name, "it has none")
+                raise self._no_annotation(name, "none")
             self.scalars[name] = Scalar("", lambda value: value, object)
             return
         try:
@@ -157,8 +157,8 @@ class _Kernel:
 
     def _no_annotation(self, name: str, found: str) -> TypeError:
         return TypeError(
-            f"kernel: {self.name}(): annotation of {name!r}: {found}; allowed are dl.Field[...], "
-            f"Annotated[Any, dl.FieldSpec(...)], gtscript.Field[...], and a type for a scalar"
+            f"kernel: {self.name}(): annotation of {name!r}: expected dl.Field[...], gtscript.Field[...], "
+            f"Annotated[Any, dl.FieldSpec(...)], or a type for a scalar, got {found}"
         )
 
     def wrapper(self) -> Callable[..., Any]:
@@ -236,10 +236,10 @@ class _Kernel:
         except OverflowError as error:
             found = f"{_shown(value)}: {error}"
         except (TypeError, ValueError):
-            found = f"{_shown(value)} is a {type(value).__name__}"
+            found = f"{_shown(value)} ({type(value).__name__})"
             if isinstance(value, Tensor) and value.ndim == 0 and self._fits(rule, value):
                 fix = f"; pass {name}={name}.item()"
-        raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}{fix}"))
+        raise TypeError(self._message(f"argument {name!r}: expected {rule.text}, got {found}{fix}"))
 
     def _fits(self, rule: Scalar, value: Tensor) -> bool:
         """Return whether the element of a field without dimensions would be taken."""
@@ -255,7 +255,7 @@ class _Kernel:
             if value is _MISSING:
                 raise self._missing(name) from None
             if value is None and not self.fields[name].optional:
-                raise TypeError(self._message(f"argument {name!r} is None; wanted is {self._field(name)}")) from None
+                raise TypeError(self._message(f"argument {name!r}: expected {self._field(name)}, got None")) from None
         if isinstance(error, Error) and type(error).__module__ == Error.__module__:
             # The signature, which the message has.
             error.__notes__ = [note for note in getattr(error, "__notes__", []) if not note.startswith("expected: ")]

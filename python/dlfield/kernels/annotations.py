@@ -63,8 +63,8 @@ class _FieldAnnotation:
             parts = parts[1:]
         if not 1 <= len(parts) <= 3:
             raise TypeError(
-                f"Field: found {len(parts)} entries; allowed are Field[dtype], Field[dtype, dims] and "
-                f"Field[dtype, dims, access], each also with Any before the dtype"
+                f"Field: expected Field[dtype], Field[dtype, dims] or Field[dtype, dims, access], each also with Any "
+                f"before the dtype, got {len(parts)} entries"
             )
         dims, shape = _labels_and_sizes(parts[1]) if len(parts) > 1 else (None, None)
         access: Any = parts[2] if len(parts) > 2 else "r"
@@ -91,8 +91,8 @@ def _labels_and_sizes(dims: Any) -> tuple[Any, Any]:
     labels = [match[1] for match in found if match is not None]
     if len(labels) < len(found) or any(match[2] and match[1].isdecimal() for match in found if match is not None):
         raise DimsError(
-            f"dims: {dims!r}; allowed are labels separated by blanks, and a number added to or subtracted from "
-            f'those that are no digits: "I+1 J 0"'
+            f"dims: expected labels separated by blanks, with a number added to or subtracted from those that are not "
+            f'digits, such as "I+1 J 0", got {dims!r}'
         )
     sizes = (None if label.isdecimal() else word for label, word in zip(labels, dims.split(), strict=True))
     return tuple(labels), tuple(sizes)
@@ -121,7 +121,7 @@ def field_spec(annotation: Any) -> FieldSpec | None:
         members = get_args(annotation)
         specs = [spec for spec in map(field_spec, members) if spec is not None]
         if specs and not (len(members) == 2 and NoneType in members):
-            raise TypeError(f"{annotation!r}; allowed is one field, or a field or None")
+            raise TypeError(f"expected one field, or a field or None, got {annotation!r}")
         return _as_optional(specs[0]) if specs else None
     return gt4py_spec(annotation) if _is_of_gt4py(annotation) else None
 
@@ -189,7 +189,9 @@ def named_specs(annotated: Any, frame: FrameType | None) -> dict[str, FieldSpec]
         return _named_specs(annotated, None, None)
     if callable(annotated):
         return _named_specs(inspect.get_annotations(annotated), annotated, frame)
-    raise TypeError(f"annotations: {annotated!r}; allowed is a function, a class or a mapping of names to annotations")
+    raise TypeError(
+        f"annotations: expected a function, a class or a mapping of names to annotations, got {annotated!r}"
+    )
 
 
 def _named_specs(annotations: Mapping[str, Any], owner: Any, frame: FrameType | None) -> dict[str, FieldSpec]:
@@ -234,8 +236,8 @@ def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any, allow_ov
     field_info, backend = getattr(compiled, "field_info", None), getattr(compiled, "backend", None)
     if not isinstance(field_info, Mapping) or not isinstance(backend, str):
         raise TypeError(
-            f"stencil: found {type(stencil).__name__}; allowed is a stencil of gtscript.stencil or "
-            f"gtscript.lazy_stencil, a frozen one, or one that dlfield.gt4py.wrap returned"
+            f"stencil: expected a stencil of gtscript.stencil or gtscript.lazy_stencil, a frozen one, or one that "
+            f"dlfield.gt4py.wrap returned, got {type(stencil).__name__}"
         )
     from dlfield.gt4py.registry import from_name, registered_layout
 

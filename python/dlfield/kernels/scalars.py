@@ -34,9 +34,9 @@ def scalar(annotation: Any) -> Scalar | None:
     """Return the rule of an annotation, or None if it is neither a type nor made of types.
 
     `float` takes integers too, and `float`, `int`, `bool` and `complex` take NumPy's scalars; the function gets
-    Python's own. A bool is no number. A scalar type of NumPy takes NumPy's scalars of types that it represents without
-    loss, and Python's numbers of its kind in its range. Any other class takes its instances, a union what one of its
-    members takes.
+    Python's own. A bool is not a number. A scalar type of NumPy takes NumPy's scalars of types that it represents
+    without loss, and Python's numbers of its kind in its range. Any other class takes its instances, a union the values
+    of its members.
     """
     if is_type_alias(annotation):
         return scalar(annotation.__value__)
@@ -67,7 +67,7 @@ def scalar(annotation: Any) -> Scalar | None:
 
 
 def _has_instances(kind: type[Any]) -> bool:
-    """Return whether `isinstance` takes the class: not a `TypedDict`, nor a protocol that is none at run time."""
+    """Return whether `isinstance` takes the class: not a `TypedDict`, nor a protocol without run-time checks."""
     try:
         isinstance(None, kind)
     except TypeError:

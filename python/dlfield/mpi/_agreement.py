@@ -23,12 +23,12 @@ class RankError(Error, RuntimeError):
 
 
 def duplicate(comm: Any) -> MPI.Cartcomm:
-    """Return a communicator of its own for an exchange; an error for what is no grid.
+    """Return a communicator of its own for an exchange; an error if it has no grid.
 
     A grid is one on all processes, so the errors need no agreement.
     """
     if not isinstance(comm, MPI.Comm) or comm == MPI.COMM_NULL:
-        raise TypeError(f"comm: {comm!r}; allowed is a communicator that has this process, from Create_cart")
+        raise TypeError(f"comm: expected a communicator with this process, from Create_cart, got {comm!r}")
     if comm.Get_topology() != MPI.CART:
         raise TypeError(f"comm: {comm!r} has no Cartesian grid; fix: comm.Create_cart(dims, periods)")
     return MPI.Cartcomm(comm.Dup())

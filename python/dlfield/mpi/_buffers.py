@@ -36,7 +36,7 @@ def buffer(tensor: Tensor) -> list[Any]:
     Raises
     ------
     TypeError
-        The argument is no tensor; `dlfield.from_dlpack` makes one of any array.
+        The argument is not a tensor; `dlfield.from_dlpack` makes one of any array.
     LayoutError
         A stride is negative.
 
@@ -56,11 +56,10 @@ def buffer(tensor: Tensor) -> list[Any]:
     check_running("buffer")
     if not isinstance(tensor, Tensor):
         raise TypeError(
-            f"tensor: found {type(tensor).__name__}; allowed is a dlfield.Tensor, which from_dlpack(...) makes of "
-            "any array"
+            f"tensor: expected a dlfield.Tensor, got {type(tensor).__name__}; from_dlpack(...) makes one of any array"
         )
     if any(stride < 0 for stride in tensor.strides):
-        raise LayoutError(f"tensor: strides {tensor.strides}; allowed are strides of at least 0")
+        raise LayoutError(f"tensor: expected strides of at least 0, got {tensor.strides}")
     return [_span(tensor), 1, _datatype(tensor.dtype, tensor.shape, tensor.strides, tensor.layout)]
 
 

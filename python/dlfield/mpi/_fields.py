@@ -49,7 +49,7 @@ def specification(
 ) -> Specification:
     """Check the arguments of `HaloExchange`, for a communicator of this shape with these periods."""
     if not isinstance(dims, Sequence):
-        raise DimsError(f"dims: {dims!r}; allowed is one label for each dimension of the communicator")
+        raise DimsError(f"dims: expected one label for each dimension of the communicator, got {dims!r}")
     labels = labels_of(dims)
     if len(labels) != len(processes):
         raise DimsError(
@@ -58,7 +58,9 @@ def specification(
     stated = getattr(spec, "dims", None)
     if stated is not None:
         if missing := [label for label in labels if label not in stated]:
-            raise DimsError(f"spec: its dims {tuple(stated)} lack {missing}; the exchanged dims are {labels}")
+            raise DimsError(
+                f"spec: expected a field with the exchanged dims {labels}, got {tuple(stated)} without {missing}"
+            )
         axes = [tuple(stated).index(label) for label in labels]
         extents = [int(spec.shape[axis]) for axis in axes]
         own = [spec.halo[axis] for axis in axes] if hasattr(spec, "halo") else None
@@ -68,10 +70,10 @@ def specification(
             extents, found = [operator.index(size) for size in spec], halo
         except TypeError:
             raise TypeError(
-                f"spec: found {type(spec).__name__}; allowed is a field with dims, or its extents along {labels}"
+                f"spec: expected a field with dims, or its extents along {labels}, got {type(spec).__name__}"
             ) from None
         if len(extents) != len(labels):
-            raise LayoutError(f"spec: {tuple(extents)} has {len(extents)} extents; wanted is one for each of {labels}")
+            raise LayoutError(f"spec: expected one extent for each of {labels}, got {tuple(extents)}")
     if found is None:
         raise LayoutError(f"halo: missing; needed where `spec` has none. Found for `spec` is {type(spec).__name__}")
     widths = halo_widths(found, labels)
@@ -129,8 +131,8 @@ def described(field: Tensor, number: int, spec: Specification, widths: Widths) -
         staggered = shape[axis] - lower - upper - size
         if staggered not in (0, 1):
             raise LayoutError(
-                f"field {number}: {shape[axis]} points along {label} with the halo {(lower, upper)}; wanted are "
-                f"{size + lower + upper}, or {size + lower + upper + 1} if it is staggered"
+                f"field {number}: expected {size + lower + upper} points along {label} with the halo {(lower, upper)}, "
+                f"or {size + lower + upper + 1} if it is staggered, got {shape[axis]}"
             )
         if lower < width[0] or upper < width[1]:
             raise LayoutError(f"field {number}: its halo {(lower, upper)} along {label} is less than {width} exchanged")
@@ -141,7 +143,7 @@ def described(field: Tensor, number: int, spec: Specification, widths: Widths) -
 def yes_or_no(value: Any, name: str) -> bool:
     """Return an argument that is a bool."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}: found {value!r}; allowed is a bool")
+        raise TypeError(f"{name}: expected a bool, got {value!r}")
     return bool(value)
 
 
@@ -149,5 +151,7 @@ def _periods(periodic: Any, labels: Sequence[str]) -> Sequence[bool]:
     found = by_label("periodic", periodic, labels, (False,) * len(labels))
     each = found if isinstance(found, Sequence) else [found] * len(labels)
     if len(each) != len(labels) or not all(isinstance(wrapped, bool | np.bool_) for wrapped in each):
-        raise LayoutError(f"periodic: {periodic!r}; allowed is a bool, or one for each of the dims {' '.join(labels)}")
+        raise LayoutError(
+            f"periodic: expected a bool, or one for each of the dims {' '.join(labels)}, got {periodic!r}"
+        )
     return [bool(wrapped) for wrapped in each]

@@ -1,6 +1,7 @@
 """Which points of a field go to which process, without MPI.
 
-An offset is the place of a process beside this one in the grid of processes: -1, 0 or 1 for each exchanged dimension.
+An offset is the position of a neighbour in the grid of processes, relative to this process: -1, 0 or 1 for each
+exchanged dimension.
 """
 
 import itertools
@@ -50,11 +51,11 @@ class FieldShape:
     """What has to be known of a field to say which of its points are exchanged."""
 
     shape: tuple[int, ...]
-    # One for each exchanged dimension; None if the field lacks it.
+    # One for each exchanged dimension; None if the field does not have it.
     axes: tuple[Axis | None, ...]
 
     def needs(self, offset: Offset, widths: Widths) -> bool:
-        """Whether the process at this offset has points of the halo; not along dimensions that the field lacks."""
+        """Return whether the process at this offset has points of the halo: not along dimensions without the field."""
         return all(
             step == 0 or (axis is not None and widths[dim][step > 0] > 0)
             for dim, (step, axis) in enumerate(zip(offset, self.axes, strict=True))
@@ -83,7 +84,7 @@ class FieldShape:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The processes around one: the rank at each offset. At edges that are not periodic there is none."""
+    """The processes around one: the rank at each offset. Edges that are not periodic have no neighbour."""
 
     rank: int
     around: dict[Offset, int]

@@ -219,7 +219,7 @@ class HaloExchange:
 
     def _plan(self, fields: Sequence[Any], halo: Any) -> tuple[list[Tensor], list[Field], Plan]:
         if not fields:
-            raise LayoutError("fields: none are given; wanted is at least one")
+            raise LayoutError("fields: expected at least one, got none")
         tensors = [tensor(field, number) for number, field in enumerate(fields)]
         widths = self._spec.widths if halo is None else narrower(halo, self._spec)
         key = (widths, *[(each.shape, each.dims, each.halo, each.layout, each.dtype) for each in tensors])

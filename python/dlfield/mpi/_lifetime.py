@@ -30,7 +30,7 @@ _PATIENCE = 10
 def check_running(name: str) -> None:
     """Raise if MPI was finalized: a call then would end the process."""
     if MPI.Is_finalized():
-        raise Error(f"{name}: MPI was finalized before; allowed are calls before MPI.Finalize()")
+        raise Error(f"{name}: expected a call before MPI.Finalize(), got one after it")
 
 
 def _end(*_: Any) -> None:
@@ -44,7 +44,7 @@ def _end(*_: Any) -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    """End while there is an interpreter: mpi4py finalizes MPI when there is none any more."""
+    """End while there is an interpreter: mpi4py finalizes MPI after it has ended."""
     if not MPI.Is_finalized():
         _end()
 

@@ -143,7 +143,7 @@ def stopped_by(header: bytes) -> int | None:
 
 
 def digest_of(header: bytes) -> bytes:
-    """Return what is the same on all processes if they exchange the same."""
+    """Return the values that are equal on all processes if they exchange the same."""
     return header[16:32]
 
 

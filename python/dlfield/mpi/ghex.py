@@ -160,7 +160,7 @@ class GhexExchange:
         text, error = "", None
         try:
             if not fields:
-                raise LayoutError("fields: none are given; wanted is at least one")
+                raise LayoutError("fields: expected at least one, got none")
             for number, field in enumerate(fields):
                 held = self._field(field, number)
                 kind = f"{held.dtype.name} in the layout {held.layout}"

@@ -1,7 +1,7 @@
 """Shared memory for tensors: anonymous files of Linux, which no directory lists and which need no cleaning up.
 
 They do what `multiprocessing.shared_memory` does, whose resource tracker warns when it cleans up after a killed
-process. An anonymous file goes with the last process that has it, whatever ends that, and is not limited by the size of
+process. An anonymous file is deleted when the last process that has it ends, and is not limited by the size of
 `/dev/shm`. Its name is where the process that made it has it open. It is sealed: nobody can shrink it under another's
 mapping.
 
@@ -95,7 +95,7 @@ def share(tensor: Tensor) -> Tensor:
         return tensor
     device = tensor.device
     if device != "cpu" and device.type != "cuda":
-        raise DeviceError(f"device: {device}; allowed are cpu and cuda:N: copy it with to_device('cpu')")
+        raise DeviceError(f"device: expected cpu or cuda:N, got {device}; copy it with to_device('cpu')")
     if not hasattr(os, "memfd_create"):
         raise NotImplementedError("shared memory for tensors needs Linux")
     alignment = _HOST_ALIGNMENT if device == "cpu" else _CUDA_ALIGNMENT
@@ -196,13 +196,13 @@ def shared_name(tensor: Tensor) -> str:
     >>> dl.shared_name(dl.zeros(3))
     Traceback (most recent call last):
         ...
-    dlfield.ExchangeError: tensor: its memory is not shared; allowed is what Tensor.share() returned, or a view of it
+    dlfield.ExchangeError: tensor: its memory is not shared; call Tensor.share(), and pass its result or a view of it
     """
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"tensor: found {type(tensor).__name__}; allowed is a Tensor that Tensor.share() returned")
+        raise TypeError(f"tensor: expected a Tensor that Tensor.share() returned, got {type(tensor).__name__}")
     segment = _segment_of(tensor)
     if segment is None:
-        found = "its memory is not shared; allowed is what Tensor.share() returned, or a view of it"
+        found = "its memory is not shared; call Tensor.share(), and pass its result or a view of it"
         raise ExchangeError(f"tensor: {found}")
     _wait(tensor)
     return segment.name

@@ -49,11 +49,11 @@ def read_header(name: str, file: int) -> Header:
     """Read what a file says of its block, and check it."""
     size = os.fstat(file).st_size
     if size < _HEADER.size:
-        raise ExchangeError(f"name: {name!r} is of {size} bytes; allowed are at least {_HEADER.size}")
+        raise ExchangeError(f"name: expected at least {_HEADER.size} bytes, got {size} in {name!r}")
     magic, version, length, start, nbytes = _HEADER.unpack(os.pread(file, _HEADER.size, 0))
     if (magic, version) != (_MAGIC, _VERSION):
         raise ExchangeError(
-            f"name: {name!r} is of memory with header {magic!r}, version {version}; allowed is {_VERSION}"
+            f"name: expected memory of version {_VERSION}, got header {magic!r}, version {version} in {name!r}"
         )
     false = ExchangeError(
         f"name: {name!r} is of memory that says it has {length} bytes of text, and a block of {nbytes} bytes from byte "
@@ -78,12 +78,12 @@ def read_header(name: str, file: int) -> Header:
 def _device_of(where: Any, readonly: Any, on_device: list[Any]) -> tuple[bytes, bytes] | None:
     """Return UUID of the device and handle of the memory; None for a block on the host."""
     if readonly is not False or (where != "cpu" and not on_device):
-        raise ValueError(f"device: {where}; allowed is cpu")
+        raise ValueError(f"device: expected cpu, got {where}")
     if not on_device:
         return None
     uuid, handle = map(bytes.fromhex, on_device)
     if (len(uuid), len(handle)) != (_UUID_BYTES, _HANDLE_BYTES):
-        raise ValueError(f"a handle of {len(handle)} bytes; allowed are {_HANDLE_BYTES}")
+        raise ValueError(f"expected a handle of {_HANDLE_BYTES} bytes, got {len(handle)}")
     return uuid, handle
 
 
@@ -92,7 +92,7 @@ def parse_name(name: Any) -> tuple[int, str, str]:
     parts = _NAME.fullmatch(name) if type(name) is str else None
     if parts is None:
         found = repr(name) if isinstance(name, str | bytes | int | None) else f"a {type(name).__name__}"
-        raise ExchangeError(f"name: {found}; allowed is what dlfield.shared_name returned")
+        raise ExchangeError(f"name: expected a name that dlfield.shared_name returned, got {found}")
     return int(parts[1]), f"/proc/{parts[1]}/fd/{parts[2]}", f"/memfd:dlfield-{parts[3]} (deleted)"
 
 
@@ -125,7 +125,7 @@ def open_file(name: str, readonly: bool) -> int:
     except OSError as error:
         raise gone(name) from error
     try:
-        # Fails for what is no anonymous file.
+        # Fails for files that are not anonymous.
         sealed = fcntl.fcntl(file, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         if linked(f"/proc/self/fd/{file}") != link or not sealed:
             raise gone(name)

@@ -72,7 +72,7 @@ def _wait() -> None:
 
 
 def _wait_at_the_end(_: object = None) -> None:
-    # After the threads that send what is in queues.
+    # After the threads that send the contents of queues.
     util.Finalize(None, _wait, exitpriority=-20)
 
 

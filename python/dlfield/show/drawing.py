@@ -92,7 +92,7 @@ def draw(array: Any) -> Drawing:
     tensor = _tensor(array, "array")
     if tensor.ndim > _MAX_DIMENSIONS:
         raise DimsError(
-            f"array: found {tensor.ndim} dimensions, of shape {tensor.shape}; allowed are at most {_MAX_DIMENSIONS}: "
+            f"array: expected at most {_MAX_DIMENSIONS} dimensions, got {tensor.ndim}, of shape {tensor.shape}; "
             f"draw a part of it, as array[{', '.join(['0'] * (tensor.ndim - _MAX_DIMENSIONS))}]"
         )
     return _MemoryPicture(tensor).drawing()

@@ -19,7 +19,7 @@ def repr_html(tensor: Tensor) -> str:
     """Return HTML with the attributes of `tensor`, its values, and a drawing of its first rows in memory.
 
     The HTML is self-contained: no external scripts, styles or links. Its size is bounded for any shape; NumPy's print
-    options limit the values. It has the colours of the page around it. A halo or padding that a tensor lacks is not
+    options limit the values. It has the colours of the page around it. Halo and padding of 0 are not
     mentioned.
 
     Example

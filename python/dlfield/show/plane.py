@@ -23,7 +23,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A run along the smallest stride, at a place along `Plane.outer`. None in `cells` stands for what is left out."""
+    """A run along the smallest stride, at a place along `Plane.outer`. None in `cells` stands for omitted elements."""
 
     index: int
     cells: tuple[Cell | None, ...]
@@ -115,7 +115,7 @@ def row_pitch(tensor: Tensor) -> int:
 
 
 def padding_text(tensor: Tensor) -> str:
-    """Return how many bytes behind each row belong to no element, or an empty text if there are none.
+    """Return how many bytes behind each row belong to no element, or an empty text for 0.
 
     Example
     -------

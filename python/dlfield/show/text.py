@@ -1,4 +1,4 @@
-"""Text of tensors: the values as NumPy prints them, then the attributes that NumPy arrays lack."""
+"""Text of tensors: the values as NumPy prints them, then the attributes that NumPy arrays do not have."""
 
 import itertools
 import re

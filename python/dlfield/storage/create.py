@@ -128,7 +128,7 @@ def as_storage(
 ) -> Storage:
     """Make a storage on the given buffers without copying them; without buffers, as `empty`.
 
-    If a host/device pair is wanted and one buffer is given, the other is allocated.
+    If a host/device pair is requested and one buffer is given, the other is allocated.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def as_storage(
     if sync_state is not None and not isinstance(data, SoftwareManagedGPUStorage):
         _check_state(host, device, sync_state.state)
     found = device if host is None else host
-    wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
-    if found is None or memory_of(found) != wanted:
+    target = "host" if where.device is None else "device" if where.managed is None else "managed"
+    if found is None or memory_of(found) != target:
         raise NoSuchBufferError(f"data: found no buffer on {where.memory}; storage() allocates one and copies")
     if isinstance(data, SoftwareManagedGPUStorage):
         # Later writes to the buffer are not detected.
@@ -201,7 +201,7 @@ def as_storage(
 
 def _without_data(shape: Any, dtype: Any, sync_state: SyncState | None, parameters: Parameters) -> Storage:
     if shape is None:
-        raise LayoutError("shape: found None, must be given if there is no data")
+        raise LayoutError("shape: expected one, as no data is given, got None")
     if sync_state is not None:
         raise ExchangeError("sync_state: found one without buffers; pass data or device_data")
     return empty(shape, "float64" if dtype is None else dtype, **parameters)
@@ -300,9 +300,9 @@ def _check_type(sync_state: Any) -> None:
         raise ExchangeError(f"sync_state: found {sync_state!r}, must be a SyncState, as SyncState({sync_state!r})")
 
 
-def _check_sides(host: Tensor | None, device: Tensor | None, wanted: str | None) -> None:
-    """Raise an error if a buffer is not on its side, or is on another device than `wanted`."""
+def _check_sides(host: Tensor | None, device: Tensor | None, target: str | None) -> None:
+    """Raise an error if a buffer is not on its side, or is on another device than `target`."""
     if host is not None and memory_of(host) == "device":
         raise NoSuchBufferError(f"data: found a buffer on {host.device}, must be on the host if device_data is given")
-    if wanted is not None and device is not None and not _native._can_access(wanted, device.device):
-        raise NoSuchBufferError(f"device: found {wanted!r}, but the buffer is on {device.device}; storage() copies")
+    if target is not None and device is not None and not _native._can_access(target, device.device):
+        raise NoSuchBufferError(f"device: found {target!r}, but the buffer is on {device.device}; storage() copies")

@@ -134,7 +134,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         return len(self._host)
 
     def __getitem__(self, key: Any, /) -> Any:
-        # Foreign objects are imported before the lock is taken: their code may take locks of its own.
+        # Objects of other libraries are imported before the lock is taken: their code may take locks of its own.
         key, kind = _native._key(self._host, key)
         with self._state.lock:
             if kind == "basic":

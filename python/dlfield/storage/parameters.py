@@ -71,13 +71,13 @@ def buffer_devices(parameters: Parameters, data: Any = None, device_data: Any = 
     unknown = set(parameters) - Parameters.__annotations__.keys()
     if unknown:
         fix = "; write defaults for the name of a preset" if "backend" in unknown else ""
-        raise TypeError(f"found the keywords {sorted(unknown)}, allowed are {sorted(Parameters.__annotations__)}{fix}")
+        raise TypeError(f"expected the keywords {sorted(Parameters.__annotations__)}, got {sorted(unknown)}{fix}")
     device = _device(parameters, data, device_data)
     managed = parameters.get("managed", Unset.UNSET)
     if isinstance(managed, Unset):
         managed = _managed_of(data, device_data)
     if managed not in ("gt4py", "cuda", None):
-        raise LayoutError(f"managed: found {managed!r}, allowed are 'gt4py', 'cuda' and None")
+        raise LayoutError(f"managed: expected 'gt4py', 'cuda' or None, got {managed!r}")
     return BufferDevices(device, managed)
 
 
@@ -92,13 +92,13 @@ def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
     given, defaults = parameters.get("device"), parameters.get("defaults")
     presets = _native.presets()
     if defaults is not None and defaults not in list(presets):
-        raise LayoutError(f"defaults: found {defaults!r}, allowed are {sorted(presets)}")
+        raise LayoutError(f"defaults: expected one of {sorted(presets)}, got {defaults!r}")
     if given is not None:
         device = Device(given)
         if device.type in ("cuda_host", "cuda_managed"):
             raise LayoutError(
-                f"device: found {str(device)!r}, allowed are 'gpu', 'cuda:N' and 'cpu'; managed='cuda' makes managed "
-                "memory, and as_storage takes memory of either kind"
+                f"device: expected 'gpu', 'cuda:N' or 'cpu', got {str(device)!r}; managed='cuda' makes managed memory, "
+                "and as_storage takes memory of either kind"
             )
         return _gpu(device)
     # "C" and "F" are NumPy's orders, and imply no device.

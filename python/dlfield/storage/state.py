@@ -61,8 +61,8 @@ class SyncState:
         except TypeError:
             number = -1
         if number not in (self.SYNC_CLEAN, self.SYNC_HOST_DIRTY, self.SYNC_DEVICE_DIRTY):
-            allowed = "SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY and SyncState.SYNC_DEVICE_DIRTY"
-            raise ExchangeError(f"state: found {state!r}, allowed are {allowed}")
+            expected = "SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY or SyncState.SYNC_DEVICE_DIRTY"
+            raise ExchangeError(f"state: expected {expected}, got {state!r}")
         with self.lock:
             self._state = number
 
@@ -117,7 +117,7 @@ class SyncState:
 
 
 def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
-    """Return shape, first index, steps and directions of `part` in indices of `whole`; None if it is no part of it."""
+    """Return shape, first index, steps and directions of `part` in indices of `whole`; None if it is elsewhere."""
     if part.dtype != whole.dtype:
         return None
     if part.size == 0:

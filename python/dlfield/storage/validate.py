@@ -18,11 +18,11 @@ def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
     if shape is None:
         return
     try:
-        wanted = (operator.index(shape),)
+        expected = (operator.index(shape),)
     except TypeError:
-        wanted = tuple(shape)
-    if wanted != found:
-        raise LayoutError(f"shape: found {wanted}, but {name} has {found}")
+        expected = tuple(shape)
+    if expected != found:
+        raise LayoutError(f"shape: expected {found}, as {name} has, got {expected}")
 
 
 def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> Tensor:
@@ -30,8 +30,8 @@ def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Param
     check_shape(name, buffer.shape, shape)
     if dtype is not None:
         # Only an allocation knows the names of all dtypes, and the dtypes of other libraries.
-        wanted = _native.empty((), dtype, device="cpu")
-        if wanted.ndim > 0 or wanted.dtype != buffer.dtype:
+        expected = _native.empty((), dtype, device="cpu")
+        if expected.ndim > 0 or expected.dtype != buffer.dtype:
             raise DTypeError(f"dtype: found {dtype}, but {name} has {buffer.dtype}; storage() copies and casts")
     defaults, layout = parameters.get("defaults"), parameters.get("layout")
     if defaults is not None or layout is not None:

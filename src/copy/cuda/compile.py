@@ -21,10 +21,10 @@ def compiled(source: bytes) -> str:
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
     failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), (ctypes.c_char_p * len(OPTIONS))(*OPTIONS))
-    wanted = "ProgramLog" if failed else "PTX"
-    getattr(nvrtc, f"nvrtcGet{wanted}Size")(program, ctypes.byref(size))
+    content = "ProgramLog" if failed else "PTX"
+    getattr(nvrtc, f"nvrtcGet{content}Size")(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
-    getattr(nvrtc, f"nvrtcGet{wanted}")(program, text)
+    getattr(nvrtc, f"nvrtcGet{content}")(program, text)
     if failed:
         raise SystemExit(text.value.decode())
     return text.value.decode()

@@ -15,7 +15,6 @@ use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, refused_copy};
 use crate::python::import::{numpy, type_info};
 use crate::python::py_owner::PyOwner;
-#[cfg(feature = "signature")]
 use crate::python::trace;
 use crate::tensor::Owner;
 
@@ -47,7 +46,6 @@ pub(super) fn import(
         let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
         return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());
     }
-    #[cfg(feature = "signature")]
     if is_copy {
         trace::copied(py, imported.descriptor.nbytes(), || "__array__ has made an array for this call".to_owned());
     }

@@ -10,7 +10,6 @@
 mod client;
 #[cfg(target_pointer_width = "64")]
 mod layout;
-#[cfg(feature = "signature")]
 mod module;
 mod parts;
 
@@ -21,7 +20,6 @@ use std::ptr::null;
 use dlpark::OpaqueContext;
 
 pub(crate) use self::client::{Api, find, of};
-#[cfg(feature = "signature")]
 pub use self::module::retain;
 pub use self::parts::{Field, FieldMetadata, FieldPromise, Labels};
 use crate::layout::MAX_NDIM;

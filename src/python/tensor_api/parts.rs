@@ -114,7 +114,6 @@ impl FieldMetadata {
     }
 
     /// Whether there is none.
-    #[cfg(feature = "signature")]
     pub(super) fn is_empty(&self) -> bool {
         self.labels.is_null() && self.origin.is_null() && self.halo.is_null()
     }

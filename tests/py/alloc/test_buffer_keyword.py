@@ -120,11 +120,11 @@ def test_wrong_buffers_are_refused_by_name() -> None:
 
 def test_a_copy_may_overlap_the_memory_it_comes_from() -> None:
     data = np.arange(12.0).reshape(3, 4)
-    wanted = data.copy()
+    expected = data.copy()
     turned = dl.from_array(data, backend="F", buffer=data)
     assert turned.ptr == data.ctypes.data
-    np.testing.assert_array_equal(np.asarray(turned), wanted)
-    assert data.ravel().tolist() == wanted.ravel(order="F").tolist()
+    np.testing.assert_array_equal(np.asarray(turned), expected)
+    assert data.ravel().tolist() == expected.ravel(order="F").tolist()
 
 
 def test_copies_cast_as_without_a_buffer() -> None:

@@ -98,8 +98,8 @@ def test_every_pair_is_cast_as_numpy_casts_it(source: str, target: str) -> None:
         return
     field[...] = values
     for found in (field, dl.from_array(values, target)):
-        bits, wanted = found.to_numpy().view("u1"), expected.view("u1")
-        wrong = np.flatnonzero((bits != wanted).reshape(len(values), -1).any(axis=1))[:3]
+        bits, expected = found.to_numpy().view("u1"), expected.view("u1")
+        wrong = np.flatnonzero((bits != expected).reshape(len(values), -1).any(axis=1))[:3]
         assert not wrong.size, [(values[nth], found.to_numpy()[nth], expected[nth]) for nth in wrong]
 
 
@@ -230,7 +230,7 @@ def test_a_cast_to_a_subarray_repeats_each_element(backend: str | None) -> None:
 @pytest.mark.parametrize("numbers", [[1, 0], [200, 1], [-1, 1], [1, 2**40], [True, False], (1, 300), range(255, 257)])
 def test_integers_in_lists_are_converted_as_numpy_converts_them(numbers: Any, dtype: str) -> None:
     try:
-        wanted = np.array(numbers, dtype)
+        expected = np.array(numbers, dtype)
     except OverflowError:
         with pytest.raises(OverflowError, match=rf"^data: -?\d+ does not fit {dtype}; allowed is -?\d+ to \d+$"):
             dl.from_array(numbers, dtype)
@@ -240,11 +240,11 @@ def test_integers_in_lists_are_converted_as_numpy_converts_them(numbers: Any, dt
                 field[key] = numbers
         assert field.tolist() == [0, 0]
         return
-    assert dl.from_array(numbers, dtype).tolist() == wanted.tolist()
+    assert dl.from_array(numbers, dtype).tolist() == expected.tolist()
     for key in (..., [0, 1], slice(None)):
         field = dl.zeros(2, dtype)
         field[key] = numbers
-        assert field.tolist() == wanted.tolist()
+        assert field.tolist() == expected.tolist()
 
 
 def test_numbers_that_do_not_fit_are_no_fields_either() -> None:

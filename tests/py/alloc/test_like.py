@@ -1,4 +1,4 @@
-"""`*_like` and `from_array`: what they take from the data, from keywords, and from foreign arrays."""
+"""`*_like` and `from_array`: what they take from the data, from keywords, and from arrays of other libraries."""
 
 from contextlib import suppress
 from typing import Any

@@ -281,7 +281,7 @@ def test_assignment_without_labels_goes_by_position() -> None:
     assert row.to_numpy()[1].tolist() == [1, 2, 3]
     box = dl.zeros((2, 3), dims="K0")
     box[...] = numbered((3,))
-    assert box.to_numpy().tolist() == [[1, 2, 3], [1, 2, 3]], "there is no I"
+    assert box.to_numpy().tolist() == [[1, 2, 3], [1, 2, 3]], "the box has no I"
 
 
 def test_default_labels_count_if_dimensions_are_missing() -> None:

@@ -82,7 +82,7 @@ def test_origins_without_halos() -> None:
     left[1:] = two[:-1]
     left[:, :2] = two[:, :2]
     field(NARROW)[:, 1:3] = field(WIDE).copy()[:, :2]
-    # A dimension that the value lacks is repeated, and not compared.
+    # A dimension that the value does not have is repeated, and not compared.
     left[...] = dl.full((4,), 5.0, dims="J", origin=(0,))
     left[...] = dl.full((1, 4), 5.0, dims="IJ", origin=(0, 0))
     assert oracle.values(left) == [[5.0] * 4] * 6

@@ -71,7 +71,7 @@ def test_a_field_without_dimensions_is_a_number(shape: tuple[int, ...]) -> None:
         (np.add(number, number, where=mask)[mask], np.full(mask.sum(), 6)),
         (np.add(array, array[-1]) - number, array + array[-1] - 3),
     ):
-        assert type(found) is np.ndarray, "without labels it is no field"
+        assert type(found) is np.ndarray, "without labels it is not a field"
         assert found.tolist() == expected.tolist()
     array /= number
     assert array.tolist() == (np.arange(float(np.prod(shape))).reshape(shape) / 3).tolist()
@@ -266,7 +266,7 @@ def test_operands_that_are_no_array_or_number(value: object) -> None:
         field < value  # noqa: B015
 
 
-class Foreign:
+class Declining:
     """An array of a library that declines fields, as Dask does before `dlfield.dask` is imported."""
 
     shape, dtype = (3,), np.dtype("f8")
@@ -288,13 +288,13 @@ class Foreign:
 def test_arrays_that_decline_are_not_unequal() -> None:
     field = dl.zeros(3)
     sparse = pytest.importorskip("scipy.sparse").csr_array(np.zeros((1, 3)))
-    for other in (Foreign(), sparse):
+    for other in (Declining(), sparse):
         for compare in (operator.eq, operator.ne):
             for pair in ((field, other), (other, field)):
                 with pytest.raises(TypeError, match=r"'[!=]=' not supported between instances of 'dlfield.Tensor' and"):
                     compare(*pair)
 
-    class Decided(Foreign):
+    class Decided(Declining):
         def __eq__(self, other: object) -> Any:
             return "mine"
 

@@ -171,13 +171,13 @@ def test_pieces_have_the_points_of_the_halo_only() -> None:
     ("arguments", "keywords", "error", "message"),
     [
         ((), {}, TypeError, "arrays: "),
-        ((dl.zeros((4, 4)),), {}, TypeError, "arrays: found .*Tensor"),
-        ((dd.zeros((4, 4), 2), dd.zeros((4, 4), 4)), {}, dl.LayoutError, "arrays: found chunks"),
+        ((dl.zeros((4, 4)),), {}, TypeError, "arrays: expected .*Tensor"),
+        ((dd.zeros((4, 4), 2), dd.zeros((4, 4), 4)), {}, dl.LayoutError, "arrays: expected equal chunks"),
         ((dd.zeros((4, 4), 2) + 1,), {}, dl.LayoutError, "halo: found none"),
         ((dd.zeros((4, 4), 2),), {"halo": (1,)}, dl.LayoutError, "halo: expected .*I J"),
         ((dd.zeros((4, 4), 2),), {"halo": (-1, 0)}, dl.LayoutError, "halo: .*-1"),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"periodic": "K"}, dl.DimsError, "periodic: found 'K'.*I, J"),
-        ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"periodic": True}, TypeError, "periodic: found True"),
+        ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"periodic": True}, TypeError, "periodic: expected .*, got True"),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"depth": 1}, TypeError, "'depth'; write halo="),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"boundary": "none"}, TypeError, "'boundary'; write periodic="),
         ((dd.zeros((4, 4), 2, dims=("lat", "K"), halo=(1, 0)),), {"periodic": "lon"}, dl.DimsError, "'lon'; .*lat, K"),
@@ -191,18 +191,18 @@ def test_errors(arguments: Any, keywords: Any, error: type[Exception], message: 
 
 
 def test_from_tensor_names_other_arrays() -> None:
-    with pytest.raises(TypeError, match=r"field: found ndarray; allowed is a dlfield\.Tensor"):
+    with pytest.raises(TypeError, match=r"field: expected a dlfield\.Tensor, got ndarray"):
         dd.from_tensor(np.ones(3), 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("result", [lambda block: block.domain_view, lambda _: None])
 def test_results_of_other_shapes_are_refused(result: Any) -> None:
-    with pytest.raises(dl.LayoutError, match=r"<lambda>: returned .*\(5, 4\)"):
+    with pytest.raises(dl.LayoutError, match=r"<lambda>: expected a result of shape \(5, 4\)"):
         dd.map_overlap(result, dd.zeros((8, 4), 4, halo=(1, 0))).compute()
 
 
 def test_results_with_other_labels_are_refused() -> None:
-    with pytest.raises(dl.DimsError, match=r"relabelled: returned a tensor with dims \('J', 'I'\).*\('I', 'J'\)"):
+    with pytest.raises(dl.DimsError, match=r"relabelled: expected .*\('I', 'J'\), got \('J', 'I'\)"):
         dd.map_overlap(relabelled, dd.zeros((8, 8), 4, halo=(1, 1)), unused=1).compute()
 
 

@@ -156,7 +156,7 @@ def test_alignment_is_checked_where_a_routine_asks_for_it(probe: Any) -> None:
     with pytest.raises(ValueError, match="not 16-aligned"):
         probe.changed_aligned(np.asarray(field))
     assert probe.changed(np.asarray(field)) == field.ptr
-    # An address that is no multiple of the element size is none for Fortran.
+    # Fortran cannot use an address that is not a multiple of the element size.
     odd = dl.frombuffer(bytearray(200), (5, 3), "float64", strides=(8, 40), offset=1)
     odd = odd if odd.alignment() < 8 else dl.frombuffer(bytearray(200), (5, 3), "float64", strides=(8, 40), offset=2)
     with pytest.raises(ValueError, match="not fortran contiguous"):

@@ -1,4 +1,4 @@
-"""The extension beside other crates: borrows that it shares with rust-numpy, and arrays that dlpark takes."""
+"""The extension with other crates: borrows that it shares with rust-numpy, and arrays that dlpark takes."""
 
 from typing import Any
 

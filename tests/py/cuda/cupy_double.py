@@ -306,7 +306,7 @@ _OPERATORS = {
 
 
 def _operator(found: ufunc, name: str) -> None:
-    """Define an operator that calls CuPy's own ufunc, whatever the other operand is."""
+    """Define an operator that calls CuPy's own ufunc for every other operand."""
     setattr(ndarray, f"__{name}__", lambda self, other: found(self, other))
     setattr(ndarray, f"__r{name}__", lambda self, other: found(other, self))
     setattr(ndarray, f"__i{name}__", lambda self, other: found(self, other, out=self))

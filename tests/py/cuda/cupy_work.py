@@ -95,7 +95,7 @@ class Memory:
 
 
 class UnownedMemory(fake_cupy.UnownedMemory):
-    """Foreign memory, on the device that the driver reports."""
+    """Memory of another library, on the device that the driver reports."""
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         super().__init__(ptr, size, owner, _attribute(DEVICE_ORDINAL, ptr) if device_id == -1 else device_id)

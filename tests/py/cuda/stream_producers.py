@@ -67,7 +67,7 @@ class Producer:
 
 
 class Forgetful(Producer):
-    """Like most producers, frees the memory in the order of its own stream only, whatever streams consumers passed."""
+    """Like most producers, frees the memory in the order of its own stream only, not of consumers' streams."""
 
     def _release(self, _address: int) -> None:
         self.tensor.deleted += 1

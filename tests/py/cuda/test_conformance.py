@@ -119,12 +119,12 @@ def mean(array: Any, axis: int | None) -> Any:
 
 def bound(t: Any, device: str, dtype: str | None = None) -> Any:
     """What a stencil reads from a temporary copy, and the field after the stencil wrote to the copy."""
-    wanted = dtype_named(dtype) if dtype else t.dtype
+    expected = dtype_named(dtype) if dtype else t.dtype
     if not isinstance(t, dl.Tensor):
-        temporary = put(np.empty((4, 3), wanted), ..., t.T)
+        temporary = put(np.empty((4, 3), expected), ..., t.T)
         before, temporary[0] = temporary.copy(), temporary[1]
         return before, put(t, ..., temporary.T)
-    spec = dl.FieldSpec(wanted, "IK", access="rw")
+    spec = dl.FieldSpec(expected, "IK", access="rw")
     with dl.Signature(x=spec, device=device, on_mismatch="copy").bind(x=t) as fields:
         view = dl.from_dlpack(fields.x)
         before = held(view).copy()

@@ -189,12 +189,12 @@ def test_any_operands(a: dl.Tensor, b: dl.Tensor, ufunc: Any) -> None:
 
 
 def test_arrays_of_the_host_are_copied_once() -> None:
-    a, beside = field(), values_of("IJK")
+    a, operand = field(), values_of("IJK")
     with copies(to_device=3):
-        found = (a + beside, beside - a, np.add(a, beside[:1, :, :1]))
-    assert np.array_equal(on_host(found[0]), 2 * beside)
-    assert np.array_equal(on_host(found[1]), 0 * beside)
-    assert np.array_equal(on_host(found[2]), beside + beside[:1, :, :1])
+        found = (a + operand, operand - a, np.add(a, operand[:1, :, :1]))
+    assert np.array_equal(on_host(found[0]), 2 * operand)
+    assert np.array_equal(on_host(found[1]), 0 * operand)
+    assert np.array_equal(on_host(found[2]), operand + operand[:1, :, :1])
     for tensor in found:
         assert (str(tensor.device), tensor.dims) == ("cuda:0", ("I", "J", "K"))
 
@@ -224,29 +224,29 @@ def test_the_fix_for_an_output_on_the_host_works() -> None:
 
 
 def test_arrays_of_cupy_are_used_where_they_are(cupy: Any) -> None:
-    a, beside = field(alignment_size=64), cupy.asarray(values_of("IJK"))
+    a, operand = field(alignment_size=64), cupy.asarray(values_of("IJK"))
     with copies():
-        found = a + beside
+        found = a + operand
         assert isinstance(found, dl.Tensor)
-        a += beside
+        a += operand
     for tensor in (found, a):
         assert np.array_equal(on_host(tensor), 2 * values_of("IJK"))
-    del found, beside
+    del found, operand
 
 
 def test_labelled_arrays_of_the_host(xarray: Any) -> None:
-    a, beside = field("IJ"), xarray.DataArray(values_of("K"), dims=("K",))
+    a, operand = field("IJ"), xarray.DataArray(values_of("K"), dims=("K",))
     with copies(to_device=1):
-        found = a + dl.from_dlpack(beside.data, dims="K").to_device("cuda:0")
-    assert np.array_equal(on_host(np.add(a, beside)), on_host(found))
+        found = a + dl.from_dlpack(operand.data, dims="K").to_device("cuda:0")
+    assert np.array_equal(on_host(np.add(a, operand)), on_host(found))
 
 
 @pytest.mark.parametrize("operation", [np.add, np.less, lambda a, b: b - a, lambda a, b: np.add(a, 1, out=b)])
 def test_host_tensors_are_refused_and_not_copied(operation: Callable[..., Any]) -> None:
-    a, beside = field(), field(device="cpu")
+    a, operand = field(), field(device="cpu")
     with copies(), pytest.raises(dl.DeviceError, match=r"cpu.*to_device|to_device.*cpu"):
-        operation(a, beside)
-    assert np.array_equal(np.asarray(beside), values_of("IJK"))
+        operation(a, operand)
+    assert np.array_equal(np.asarray(operand), values_of("IJK"))
 
 
 @pytest.mark.two_devices
@@ -262,14 +262,14 @@ def test_two_devices() -> None:
 def test_managed_memory(other: str) -> None:
     """Managed memory is computed with on the device unless the other operand is on the host."""
     managed = field(device="cuda_managed")
-    beside: Any = 2.0 if other == "number" else values_of("IJK") if other == "array" else field(device=other)
+    operand: Any = 2.0 if other == "number" else values_of("IJK") if other == "array" else field(device=other)
     expected = values_of("IJK") + (2.0 if other == "number" else values_of("IJK"))
-    for found in (managed + beside, beside + managed):
+    for found in (managed + operand, operand + managed):
         assert np.array_equal(on_host(found), expected)
         assert found.dims == ("I", "J", "K")
         on_device = other not in ("cpu", "array")
         assert (found.device.type in ("cuda", "cuda_managed")) is (on_device or found.device.type == "cuda_managed")
-    managed += beside
+    managed += operand
     assert np.array_equal(on_host(managed), expected)
     del found
 
@@ -386,7 +386,7 @@ def test_what_cupy_cannot_do(ufunc: Any, method: str, keywords: dict[str, Any]) 
 def test_a_reduction_of_a_host_array_into_a_device_field_says_what_to_write(ufunc: Any) -> None:
     array, out = np.arange(1.0, 13).reshape(3, 4), dl.zeros(4, device="cuda:0")
     with pytest.raises(dl.DeviceError, match=r"^out: .*field\[\.\.\.\] = numpy\.\w+\.reduce\(array, axis=\.\.\.\)$"):
-        # Not `ufunc.reduce`, as above.
+        # Not `ufunc.reduce`.
         out.__array_ufunc__(ufunc, "reduce", array, axis=0, out=(out,))
     assert not on_host(out).any()
     out[...] = ufunc.reduce(array, axis=0)

@@ -85,7 +85,7 @@ def test_the_interface_names_the_stream_to_wait_for(driver: Driver, read: Callab
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_the_interface_without_a_stream(driver: Driver, version: int) -> None:
-    """Such an interface states that there is no pending work."""
+    """Such an interface states that no work is pending."""
     producer = Interface(Memory(driver), version=version, **({"stream": None} if version == 3 else {}))
     producer.memory.wait_for_work()
     field = dl.from_dlpack(producer)
@@ -215,7 +215,7 @@ def test_graph_capture(driver: Driver) -> None:
             field = dl.from_dlpack(producer, stream=-1)
             assert field.device == "cuda:0"
             del field
-            assert producer.tensor.deleted == 0, "nothing can be put after what is recorded"
+            assert producer.tensor.deleted == 0, "nothing can be put after recorded work"
         # The next release also performs the deferred one.
         del other
         assert producer.tensor.deleted == 1

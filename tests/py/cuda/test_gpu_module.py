@@ -209,14 +209,14 @@ def test_imported_memory_outlives_its_streams(driver: Driver) -> None:
     assert producer.tensor.deleted == 1
 
 
-@pytest.mark.parametrize("foreign", [None, object()], ids=["made", "from outside"])
-def test_a_stream_that_cupy_has_made_is_kept(driver: Driver, foreign: object) -> None:
-    kind = type("Stream", (Owned,), {"__module__": "cupy.cuda.stream", "_foreign_stream_ref": foreign})
+@pytest.mark.parametrize("reference", [None, object()], ids=["made", "from outside"])
+def test_a_stream_that_cupy_has_made_is_kept(driver: Driver, reference: object) -> None:
+    kind = type("Stream", (Owned,), {"__module__": "cupy.cuda.stream", "_foreign_stream_ref": reference})
     stream = kind(driver)
     seen = weakref.ref(stream)
     field = dl.zeros(10, device="cuda:0", stream=stream)
     del stream
-    assert (seen() is None) == (foreign is not None)
+    assert (seen() is None) == (reference is not None)
     del field
     assert seen() is None
 

@@ -246,7 +246,7 @@ def test_the_report_lists_what_this_process_allocated() -> None:
 
 def test_what_cannot_be_shared(driver: Driver) -> None:
     for device in ("cuda_host", "cuda_managed"):
-        with pytest.raises(dl.DeviceError, match=f"device: {device}; allowed are cpu and cuda:N"):
+        with pytest.raises(dl.DeviceError, match=f"device: expected cpu or cuda:N, got {device}"):
             dl.zeros(3, device=device).share()
     with pytest.raises(dl.LayoutError, match="alignment_size: 512; allowed in shared memory is a divisor of 256"):
         dl.zeros((4, 5), alignment_size=512, device="cuda:0").share()
@@ -293,7 +293,7 @@ def test_many_leave_nothing_behind(driver: Driver) -> None:
 
 
 # Memory that lies about itself: whoever attaches it gets an error, and keeps nothing.
-# What is no matter of the device is in test_shared_memory_forged.py.
+# Cases without a device are in test_shared_memory_forged.py.
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no such device": ({"uuid": "00" * 16}, "DeviceError: name: .*UUID 0{32}, which this process does not see"),

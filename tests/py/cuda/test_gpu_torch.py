@@ -1,4 +1,4 @@
-"""Device memory exchanged with PyTorch, both ways: each side works after the other, whatever their streams are.
+"""Device memory exchanged with PyTorch, both ways: each side works after the other, on any streams.
 
 The tests only copy from and to the host: on the test double PyTorch's copies run, and its kernels do not.
 """

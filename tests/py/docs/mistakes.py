@@ -6,7 +6,7 @@ message, `…` stands for the text of another library; all else is compared, apa
     .venv/bin/python tests/py/docs/mistakes.py
 
 writes today's messages into the files. Read each one as a newcomer before you commit it: does it name the argument,
-what was found, what is allowed, and what to do? `--json` prints them instead, those of missing libraries left out.
+what was expected, what was found, and what to do? `--json` prints them instead, those of missing libraries left out.
 """
 
 import ast
@@ -53,7 +53,7 @@ class Mistake(NamedTuple):
     # The lines as printed.
     session: str
     message: str
-    # The program that follows the message's advice, without prompts; empty if that is no code.
+    # The program that follows the message's advice, without prompts; empty if that is not code.
     fix: str = ""
 
     @property

@@ -70,13 +70,13 @@ class Page:
                 yield drawing, [shape for shape in shapes if shape.tag in ("rect", "path", "text")]
 
     def words(self, name: str) -> list[str]:
-        """The texts beside the values."""
+        """The texts next to the values."""
         return [shape.box.text for shape in self.cells[name] if shape.box.text and shape.tag != "line"]
 
 
 @pytest.fixture(scope="module")
 def notebook() -> Any:
-    """The cells with what they showed when they ran, in a kernel of their own."""
+    """The cells with their output, run in a kernel of their own."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in CELLS.values()])
     nbclient.NotebookClient(notebook, kernel_name="python3", timeout=600).execute()
     return notebook

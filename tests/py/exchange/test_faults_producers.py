@@ -304,7 +304,7 @@ def test_an_exception_that_a_deleter_leaves_set_is_unraisable(monkeypatch: pytes
     seen: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(args.exc_type))
     fake = FakeTensor(int_matrix())
-    # Sets MemoryError, whatever its arguments are.
+    # Sets MemoryError for all arguments.
     fake.managed.deleter = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
     field = dl.from_dlpack(fake.capsule())
     views = [field[1:], dl.describe(field)]

@@ -315,7 +315,7 @@ TENSOR_FIELDS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("first", TENSOR_FIELDS)
 def test_each_pair_of_wrong_fields_of_a_tensor(first: str) -> None:
-    """The deleter is called once, whatever is wrong."""
+    """The deleter is called once after each error."""
     for fields in pairs(TENSOR_FIELDS):
         if next(iter(fields)) != first:
             continue

@@ -194,6 +194,6 @@ def test_dtypes_of_the_installed_frameworks() -> None:
     }
     assert [verdicts["bfloat16", target] for target in ("torch", "jax")] == ["zero-copy", "zero-copy"]
     assert [verdicts["int4", target] for target in ("torch", "jax")] == ["impossible", "copy"]
-    # JAX 0.10 lacks this dtype, 0.12 has it.
+    # JAX 0.10 does not have this dtype, 0.12 does.
     assert verdicts["float6_e2m3fn", "torch"] == "impossible"
     assert verdicts["float6_e2m3fn", "jax"] in ("impossible", "copy")

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import NUMPY_CODES, dtype_named
 from childproc import run_cases, run_python
-from leak_checks import grown
 from tensor_api import (
     RELEASE,
     Field,
@@ -93,14 +91,6 @@ def test_the_last_reference_may_go_in_another_thread() -> None:
     assert rx.count_to(4).to_numpy().tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("name", NUMPY_CODES)
-def test_tensors_of_every_dtype_are_described(name: str) -> None:
-    array = np.arange(6).reshape(2, 3).astype(dtype_named(name))
-    for field in (dl.from_array(array), dl.from_array(array).as_readonly()):
-        echoed = kinds.echo(field)
-        assert (echoed.dtype, echoed.to_numpy().tolist()) == (field.dtype, array.tolist())
-
-
 VIEWS: dict[str, Callable[[], dl.Tensor]] = {
     "no dimensions": lambda: dl.from_array(np.array(2.5)),
     "no elements": lambda: dl.zeros((2, 0, 3)),
@@ -120,14 +110,6 @@ def test_tensors_of_every_layout_are_described(make: Callable[[], dl.Tensor]) ->
         assert rx.sum(view) == pytest.approx(float(view.to_numpy().sum()))
 
 
-def test_a_read_only_tensor_is_rejected_for_writing() -> None:
-    field = dl.zeros(3)
-    kinds.fill(field, 2.0)
-    with pytest.raises(TypeError, match="read-only"):
-        kinds.fill(field.as_readonly(), 1.0)
-    assert field.to_numpy().tolist() == [2.0] * 3
-
-
 LABELLED: dict[str, Callable[[], dl.Tensor]] = {
     "nothing set": lambda: dl.zeros((2, 3)),
     "dims": lambda: dl.zeros((2, 3, 4, 2), dims=("K", "cell é", "7", "I")),
@@ -145,31 +127,6 @@ def test_labels_in_rust_are_those_in_python(make: Callable[[], dl.Tensor]) -> No
     assert rx.ndim(field) == field.ndim
     dims, origin, halo = kinds.labels(field)
     assert (tuple(dims), tuple(origin), tuple(halo)) == (field.dims, field.origin, field.halo)
-
-
-def test_returned_tensors_are_like_those_of_python() -> None:
-    field = rx.make_field((5, 6, 7))
-    like = dl.zeros((5, 6, 7), backend="gt:cpu_ifirst", halo=(1, 1, 1))
-    names = ("dims", "origin", "halo", "layout", "alignment_size", "aligned_index", "strides", "readonly")
-    for name in names:
-        assert getattr(field, name) == getattr(like, name), name
-
-
-def calls() -> dict[str, Callable[[], object]]:
-    """What must not leak."""
-    field = dl.zeros((4, 5), dims=("cell", "K"), halo=(1, 1))
-
-    def exchange() -> None:
-        kinds.labels(field)
-        kinds.labelled()
-        rx.make_field((5, 6, 7))
-        rx.count_to(100)
-
-    return {"exchange": exchange}
-
-
-def test_exchange_by_the_table_leaks_nothing() -> None:
-    grown("test_tensor_api", "calls", rounds=500)["exchange"].assert_none_in(500)
 
 
 # Modules of another version, whose table is unknown or which have none.

@@ -1,4 +1,4 @@
-"""PyTorch tensors that have no memory to describe, and element types that PyTorch lacks."""
+"""PyTorch tensors that have no memory to describe, and element types that PyTorch does not have."""
 
 import importlib
 import re
@@ -111,7 +111,7 @@ def test_tensors_inside_of_transformations_are_refused(torch: Any, name: str) ->
     assert all("inside of torch.func" in text or ".detach()" in text for text in found)
 
 
-# Element types that PyTorch lacks.
+# Element types that PyTorch does not have.
 LACKING = ("int4", "float4_e2m1fn", "float8_e3m4")
 
 

@@ -99,11 +99,11 @@ def test_nothing_is_copied_back_when_the_body_fails() -> None:
 def test_other_elements_and_the_memory_between_keep_their_values(access: str) -> None:
     block = np.full((6, 8), 3.0, "float32")
     block[2, 2] = np.nan
-    wanted = block.copy()
+    expected = block.copy()
     with copying(x=accessed(access)).bind(x=block[::2, 1:-1]) as fields:
         view(fields.x)[1:, 2:] = 0
-    wanted[2::2, 3:-1] = 0
-    np.testing.assert_array_equal(block, wanted)
+    expected[2::2, 3:-1] = 0
+    np.testing.assert_array_equal(block, expected)
 
 
 def test_labels_halo_and_origin_are_the_arguments() -> None:
@@ -136,7 +136,7 @@ def test_writes_to_any_temporary_are_copied_back(data: st.DataObject) -> None:
     ndim = data.draw(st.integers(0, 4))
     shape = data.draw(st.tuples(*[st.integers(0, 4)] * ndim))
     dims = data.draw(st.permutations("IJK0").map(lambda labels: labels[:ndim]))
-    wanted = data.draw(st.permutations(dims))
+    expected = data.draw(st.permutations(dims))
     field = dl.zeros(
         shape,
         data.draw(st.sampled_from(["float32", "float64"])),
@@ -149,8 +149,8 @@ def test_writes_to_any_temporary_are_copied_back(data: st.DataObject) -> None:
     layout = data.draw(st.none() | st.permutations(range(ndim)))
     access: Any = data.draw(st.sampled_from(["r", "w", "rw"]))
     alignment = data.draw(st.sampled_from([1, 32, 24]))
-    sig = copying(x=dl.FieldSpec("float64", wanted, access=access, layout=layout, alignment_size=alignment))
-    axes = [dims.index(dim) for dim in wanted]
+    sig = copying(x=dl.FieldSpec("float64", expected, access=access, layout=layout, alignment_size=alignment))
+    axes = [dims.index(dim) for dim in expected]
     with warnings.catch_warnings(), sig.bind(x=field) as fields:
         seen = view(fields.x)
         assert seen.dtype == np.dtype("float64")
@@ -178,12 +178,12 @@ REFUSED_CASTS = [
 
 
 def test_casts_are_those_of_same_kind() -> None:
-    for found, wanted, access in CASTS:
-        with copying(x=accessed(access, wanted)).bind(x=numbers(found)) as fields:
-            assert values(fields.x) == numbers(found).astype(wanted).tolist()
-    for found, wanted, access, refused in REFUSED_CASTS:
+    for found, expected, access in CASTS:
+        with copying(x=accessed(access, expected)).bind(x=numbers(found)) as fields:
+            assert values(fields.x) == numbers(found).astype(expected).tolist()
+    for found, expected, access, refused in REFUSED_CASTS:
         with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {refused}'):
-            copying(x=accessed(access, wanted)).bind(x=numbers(found))
+            copying(x=accessed(access, expected)).bind(x=numbers(found))
 
 
 @pytest.mark.parametrize("name", [*ML_CODES, "float4_e2m1fn", "int4"])
@@ -211,9 +211,9 @@ def test_errors_that_no_copy_corrects() -> None:
         (accessed(shape=(4, 3)), array, dl.LayoutError, "shape: "),
         (accessed(), cuda(shape=(3, 4), typestr="<f8"), dl.DeviceError, ".*cuda:0"),
     ]
-    for wanted, argument, error, message in cases:
+    for expected, argument, error, message in cases:
         with pytest.raises(error, match=f'^field "x": {message}'):
-            copying(x=wanted).bind(x=argument)
+            copying(x=expected).bind(x=argument)
     with pytest.raises(dl.OverlapError, match=r'^field "y": .*shares memory with field "x"'):
         copying(x=accessed(), y=accessed("w")).bind(x=array, y=array)
     on_gpu = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed())

@@ -94,14 +94,14 @@ def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("given", "target"),
     [("float64", "float32"), ("int64", "int32"), ("complex128", "complex64"), ("float32", "bfloat16")],
 )
-def test_the_warning_says_that_all_is_cast_to_a_narrower_type(given: str, wanted: str) -> None:
-    sig = copying(x=dl.FieldSpec(wanted, "IJ", access="w"))
-    with pytest.warns(dl.LayoutWarning, match=rf"temporary copy is used: every element is cast to {wanted} and back$"):
+def test_the_warning_says_that_all_is_cast_to_a_narrower_type(given: str, target: str) -> None:
+    sig = copying(x=dl.FieldSpec(target, "IJ", access="w"))
+    with pytest.warns(dl.LayoutWarning, match=rf"temporary copy is used: every element is cast to {target} and back$"):
         sig.bind(x=numbers(given))
-    sig = copying(x=dl.FieldSpec(wanted, "IJ"))
+    sig = copying(x=dl.FieldSpec(target, "IJ"))
     with pytest.warns(dl.LayoutWarning, match="temporary copy is used$"):
         sig.bind(x=numbers(given))
 

@@ -1,4 +1,4 @@
-"""Lifetimes around stencil calls: no call leaves references behind, whatever its outcome."""
+"""Lifetimes around stencil calls: no call leaves references behind."""
 
 import gc
 import sys
@@ -37,9 +37,9 @@ def holding_its_hooks() -> Any:
 
 
 def holding_its_copy() -> Any:
-    foreign = host(numbers("float32"))
-    vars(foreign)["bound"] = copying(x=accessed("w")).bind(x=foreign).__enter__()
-    return foreign
+    array = host(numbers("float32"))
+    vars(array)["bound"] = copying(x=accessed("w")).bind(x=array).__enter__()
+    return array
 
 
 @pytest.mark.parametrize("make", [holding_its_bound, holding_its_hooks, holding_its_copy])

@@ -39,8 +39,8 @@ def test_an_argument_has_one_of_the_types(allowed: list[str] | None, given_name:
     if allowed is None or given_name in allowed:
         assert sig.bind(x=array).x.dtype == array.dtype
     else:
-        wanted = " or ".join(dict.fromkeys(allowed))
-        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {given_name}; .* {wanted}$'):
+        right = " or ".join(dict.fromkeys(allowed))
+        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {given_name}; .* {right}$'):
             sig.bind(x=array)
 
 
@@ -164,10 +164,10 @@ def test_what_a_preset_allocates_fits_it(name: str, labels: list[str], ndim: int
     dims = "".join(labels[:ndim])
     widths = ((1, 1),) * ndim if halo else None
     field = dl.zeros((3, 4, 5, 6)[:ndim], "float32", dims=dims, halo=widths, backend=name)
-    wanted = sorted(dims) if not left_out else None
-    if name in ("C", "F") and wanted is not None:
-        wanted = list(dims)  # these go by index order
-    sig = dl.Signature(x=dl.FieldSpec("float32", wanted, backend=name))
+    right = sorted(dims) if not left_out else None
+    if name in ("C", "F") and right is not None:
+        right = list(dims)  # these go by index order
+    sig = dl.Signature(x=dl.FieldSpec("float32", right, backend=name))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sig.bind(x=field).x.ptr == field.ptr
@@ -218,20 +218,20 @@ def test_explicit_values_override_the_preset() -> None:
     assert same_text(found)
 
 
-def is_fast(wanted: dl.FieldSpec, field: Any) -> bool:
+def is_fast(right: dl.FieldSpec, field: Any) -> bool:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        dl.Signature(x=wanted).bind(x=field)
+        dl.Signature(x=right).bind(x=field)
     return not caught
 
 
 @pytest.mark.parametrize("name", CPU)
 @pytest.mark.parametrize("dims", ["IJ", "JI", None])
 def test_a_copy_is_made_as_the_preset_says(name: str, dims: Any) -> None:
-    wanted = dl.FieldSpec("float32", dims, access="rw", backend=name)
+    right = dl.FieldSpec("float32", dims, access="rw", backend=name)
     array = numbers()
-    with warnings.catch_warnings(record=True), copying(x=wanted).bind(x=array) as fields:
-        assert is_fast(wanted, fields.x)
+    with warnings.catch_warnings(record=True), copying(x=right).bind(x=array) as fields:
+        assert is_fast(right, fields.x)
         view(fields.x)[...] += 1
     assert (array == numbers() + 1).all()
 

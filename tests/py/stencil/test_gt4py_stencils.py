@@ -105,11 +105,11 @@ CASES: list[tuple[str, Callable[..., list[Any]], Any]] = [
 @pytest.mark.parametrize(("orders", "make", "origin"), CASES)
 def test_fields_go_straight_into_stencils(stencil: Any, orders: str, make: Any, origin: Any) -> None:
     tensors = fields(stencil.backend, *orders.split())
-    wanted = expected(*tensors)
+    right = expected(*tensors)
     if origin is OWN:
         origin = {name: tensor.__gt_origin__ for name, tensor in zip(NAMES, tensors, strict=True)}
     stencil(*make(*tensors), weight=2.0, domain=GRID, origin=origin)
-    assert np.allclose(in_order(tensors[3]), wanted, rtol=1e-15)
+    assert np.allclose(in_order(tensors[3]), right, rtol=1e-15)
 
 
 def test_arrays_of_dlfield_gt4py_go_into_stencils(stencil: Any) -> None:
@@ -130,27 +130,27 @@ def test_arrays_of_dlfield_gt4py_go_into_stencils(stencil: Any) -> None:
 def test_any_array_is_used_in_place(stencil: Any, producer: str, order: str) -> None:
     """The result is bit-identical to the plain stencil's, in the caller's memory, for any array and strides."""
     call, make = Call(stencil), PRODUCERS[producer]
-    wanted = call.expected()
+    expected = call.expected()
     memory = {name: in_strided_memory(call.arrays[name], order) for name in ("inp", "out")}
     wrap(stencil)(make(memory["inp"]), call.arrays["level"], call.arrays["pair"], make(memory["out"]), **WEIGHTED)
-    assert np.array_equal(memory["out"], wanted)
+    assert np.array_equal(memory["out"], expected)
 
 
 def test_fields_of_other_dimensions(stencil: Any, torch: Any, xarray: Any) -> None:
     call = Call(stencil)
-    wanted = call.expected()
+    expected = call.expected()
     pair = xarray.DataArray(call.arrays["pair"], dims=("I", "J", "K", "0")).transpose("0", "K", "J", "I")
     level = dl.from_dlpack(torch.from_numpy(call.arrays["level"]), dims="K")
     out = dl.zeros(SHAPE, backend=stencil.backend)
     out[...] = call.arrays["out"]
     wrap(stencil, on_mismatch="copy")(call.arrays["inp"], level, pair, out, **WEIGHTED)
-    assert np.array_equal(out.to_numpy(), wanted)
+    assert np.array_equal(out.to_numpy(), expected)
 
 
 def test_read_only_inputs(stencil: Any, jax: Any) -> None:
     """GT4Py's compiled backends refuse these, though they only read them."""
     call = Call(stencil)
-    wanted = call.expected()
+    expected = call.expected()
     jax.config.update("jax_enable_x64", True)
     try:
         inp = dl.as_jax(call.arrays["inp"], copy=True)
@@ -159,15 +159,15 @@ def test_read_only_inputs(stencil: Any, jax: Any) -> None:
     level = call.arrays["level"]
     level.flags.writeable = False
     wrap(stencil)(inp, level, call.arrays["pair"], call.arrays["out"], **WEIGHTED)
-    assert np.array_equal(call.arrays["out"], wanted)
+    assert np.array_equal(call.arrays["out"], expected)
     assert not level.flags.writeable
 
 
 def test_unused_fields_are_not_read(stencil: Any) -> None:
     call = Call(stencil)
-    wanted = call.expected()
+    expected = call.expected()
     wrap(stencil, on_mismatch="copy")(**call.arrays, **WEIGHTED, idle=object())
-    assert np.array_equal(call.arrays["out"], wanted)
+    assert np.array_equal(call.arrays["out"], expected)
 
 
 def test_exec_info_has_the_keys_of_the_plain_call(stencil: Any) -> None:
@@ -182,14 +182,14 @@ def test_exec_info_has_the_keys_of_the_plain_call(stencil: Any) -> None:
 
 def test_frozen_stencils(stencil: Any, torch: Any) -> None:
     call = Call(stencil)
-    wanted = call.expected(offset=0.25)
+    expected = call.expected(offset=0.25)
     frozen = stencil.freeze(origin=frozen_origin(), domain=DOMAIN)
     wrapped = wrap(frozen, on_mismatch="copy")
     assert (wrapped.domain, wrapped.origin) == (frozen.domain, frozen.origin)
     out = torch.from_numpy(call.arrays["out"])
     ours: dict[str, Any] = {}
     wrapped(**{**call.arrays, "out": out}, **{**PLAIN, "offset": 0.25}, exec_info=ours)
-    assert np.array_equal(out.numpy(), wanted)
+    assert np.array_equal(out.numpy(), expected)
     theirs: dict[str, Any] = {}
     frozen(**call.arrays, **PLAIN, exec_info=theirs)
     assert ours.keys() == theirs.keys()
@@ -226,17 +226,17 @@ def test_later_calls_are_checked_too(stencil: Any, on_mismatch: Any) -> None:
 def test_temporaries_are_copied_back(stencil: Any) -> None:
     """The points around the domain, which the stencil does not write, keep their values."""
     call, wrapped = Call(stencil), wrap(stencil, on_mismatch="copy")
-    wanted = call.expected()
+    expected = call.expected()
     slow = (2, 1, 0) if stencil.backend != "gt:cpu_ifirst" else (0, 1, 2)
     out = dl.from_array(call.arrays["out"], layout=slow)
     inp = dl.from_array(call.arrays["inp"], "float32")
     with pytest.warns(dl.LayoutWarning, match='field "out"'):
         wrapped(**{**call.arrays, "out": out}, **WEIGHTED)
     assert out.layout == slow
-    assert np.array_equal(out.to_numpy(), wanted)
+    assert np.array_equal(out.to_numpy(), expected)
     call.arrays["inp"] = inp.to_numpy().astype("f8")
     call.arrays["out"] = out.to_numpy().copy()
-    wanted = call.expected()
+    expected = call.expected()
     with pytest.warns(dl.LayoutWarning, match='field "inp": dtype: float32'):
         wrap(stencil, on_mismatch="copy")(**{**call.arrays, "inp": inp, "out": out}, **WEIGHTED)
-    assert np.array_equal(out.to_numpy(), wanted)
+    assert np.array_equal(out.to_numpy(), expected)

@@ -240,9 +240,9 @@ def test_an_enumerator_is_its_integer(backend: str) -> None:
     """Also in a second call, which reuses the first one's checks, and after a call with a plain integer."""
     scaling = stencil_of(scale, backend)
     out, wrapped = np.ones((3, 2, 2)), wrap(scaling)
-    for unit, wanted in [(Unit.THREE, 3), (Unit.THREE, 9), (2, 18), (Unit.ONE, 18), (np.int64(2), 36)]:
+    for unit, expected in [(Unit.THREE, 3), (Unit.THREE, 9), (2, 18), (Unit.ONE, 18), (np.int64(2), 36)]:
         wrapped(out, unit)
-        assert (out == wanted).all()
+        assert (out == expected).all()
     wrapped(out, Unit.THREE, validate_args=False)
     wrap(scaling.freeze(origin={"out": (0, 0, 0)}, domain=(3, 2, 2)))(out=out, unit=Unit.THREE)
     assert (out == 324).all()

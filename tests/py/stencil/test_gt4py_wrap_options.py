@@ -32,9 +32,9 @@ def stencil_of_two(request: pytest.FixtureRequest) -> Any:
 def test_validate_args_false_skips_the_checks_of_values(quick: Any) -> None:
     """Arrays are still checked; a call that skips validation does not count as a validated one."""
     call, wrapped = Call(quick), wrap(quick)
-    wanted = call.expected()
+    expected = call.expected()
     wrapped(**call.arrays, **{**WEIGHTED, "weight": 2}, validate_args=False)
-    assert np.array_equal(call.arrays["out"], wanted)
+    assert np.array_equal(call.arrays["out"], expected)
     with pytest.raises(dl.DTypeError, match="weight"):
         wrapped(**call.arrays, **{**WEIGHTED, "weight": 2})
     with pytest.raises(dl.DTypeError, match="inp"):
@@ -89,9 +89,9 @@ def test_the_cache_of_calls_is_bounded(quick: Any) -> None:
         most = max(most, len(wrapped._call.args[0]._resolved))  # type: ignore[union-attr]
     assert 100 < most < 300
     call.arrays["inp"] = np.random.default_rng(1).random(SHAPE)
-    wanted = call.expected()
+    expected = call.expected()
     wrapped(**call.arrays, **WEIGHTED)
-    assert np.array_equal(call.arrays["out"], wanted)
+    assert np.array_equal(call.arrays["out"], expected)
 
 
 def test_hooks_are_run(quick: Any) -> None:
@@ -99,12 +99,12 @@ def test_hooks_are_run(quick: Any) -> None:
     call = Call(quick)
     log: list[str] = []
     fields: dict[str, Any] = {name: Hooked(call.arrays[name], log, name) for name in ("inp", "out")}
-    wanted = call.expected()
+    expected = call.expected()
     wrapped = wrap(quick)
     wrapped(**{**call.arrays, **fields}, **WEIGHTED)
     assert log[:3] == ["acquire inp", "acquire out", "touch out"]
     assert sorted(log[3:]) == ["release inp", "release out"]
-    assert np.array_equal(call.arrays["out"], wanted)
+    assert np.array_equal(call.arrays["out"], expected)
     log.clear()
     with pytest.raises(dl.LayoutError, match="domain"):
         wrapped(**{**call.arrays, **fields}, **{**WEIGHTED, "domain": (99, 1, 1)})

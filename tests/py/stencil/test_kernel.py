@@ -202,7 +202,7 @@ def test_a_kernel_may_call_itself() -> None:
 
 CALLS: list[tuple[tuple[Any, ...], type[Exception], str]] = [
     ((X,), TypeError, "argument 'out' is missing"),
-    ((X, None), TypeError, "argument 'out' is None"),
+    ((X, None), TypeError, "argument 'out': expected"),
     ((X.astype("f4"), Y), dl.DTypeError, 'field "inp": dtype: float32'),
     ((X[0], Y), dl.DimsError, 'field "inp": dims: 1 dimensions'),
     ((X, X), dl.OverlapError, 'field "out": it is written, and shares memory'),
@@ -259,6 +259,6 @@ def leaking_uses() -> dict[str, Callable[[], object]]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts with glibc")
 def test_nothing_leaks() -> None:
-    # Errors and decorations fill tables of the interpreter now and then: 8 KB in 400 rounds were no leak.
+    # Errors and decorations fill tables of the interpreter now and then: 8 KB in 400 rounds were not a leak.
     for growth in grown(__name__, "leaking_uses", 1500).values():
         growth.assert_none_in(1500)

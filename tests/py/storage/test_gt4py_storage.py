@@ -1,4 +1,4 @@
-"""`dlfield.gt4py` gives what the installed `gt4py.storage` gives, case by case, also for what tensors lack."""
+"""`dlfield.gt4py` gives what the installed `gt4py.storage` gives, case by case, also for dtypes without tensors."""
 
 import itertools
 from typing import Any

@@ -50,7 +50,7 @@ def _luminance(color: tuple[float, float, float]) -> float:
 def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
     """Show a page in a window of this width, write a picture of all of it, and return the shapes of each output cell.
 
-    The keys are the numbers of the cells, as text. Skips the test where the system lacks a library that Qt loads.
+    The keys are the numbers of the cells, as text. Skips the test where a library that Qt loads is missing.
     """
     environment = {
         **os.environ,

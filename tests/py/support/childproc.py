@@ -33,7 +33,7 @@ def run_case(name, code):
 def run_python(code: str, timeout: float = 600) -> str:
     """Run `code` in a new interpreter and return its output; it has to exit with 0 and write nothing to stderr.
 
-    The code can import the modules beside the tests, as the tests do. The timeout is for processes that hang; no test
+    The code can import the modules that the tests import. The timeout is for processes that hang; no test
     measures time with it.
     """
     done = subprocess.run(

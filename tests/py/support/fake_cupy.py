@@ -16,7 +16,7 @@ import numpy as np
 
 
 class UnownedMemory:
-    """Foreign memory that `owner` keeps alive."""
+    """Memory of another library, which `owner` keeps alive."""
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         self.ptr, self.size, self.owner = ptr, size, owner

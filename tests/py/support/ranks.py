@@ -23,10 +23,10 @@ ENVIRONMENT = {
 
 def mpiexec() -> str:
     """The program that starts the processes: that of the Python environment, or one on the path."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    near = Path(sys.executable).parent / "mpiexec"
+    found = str(near) if near.exists() else shutil.which("mpiexec")
     if found is None:
-        missing = "no mpiexec beside the Python interpreter or on the path; fix: pip install mpich"
+        missing = "no mpiexec next to the Python interpreter or on the path; fix: pip install mpich"
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)

@@ -10,7 +10,7 @@ SPACE = "{http://www.w3.org/2000/svg}"
 
 
 class Box(NamedTuple):
-    """A rectangle around a shape; `text` is empty for one that is no text."""
+    """A rectangle around a shape; `text` is empty for one that is not a text."""
 
     left: float
     top: float

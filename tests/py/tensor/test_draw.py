@@ -177,7 +177,7 @@ def test_repeated_elements_are_drawn_once_and_lines_without_elements_not_at_all(
 def test_arrays_of_at_most_four_dimensions_are_drawn() -> None:
     array = np.ones((2, 2))
     assert dl.draw(array).svg == dl.draw(dl.from_dlpack(array)).svg
-    with pytest.raises(dl.DimsError, match=r"^array: .*at most 4: draw a part of it, as array\[0, 0\]$"):
+    with pytest.raises(dl.DimsError, match=r"^array: expected at most 4 .*; draw a part of it, as array\[0, 0\]$"):
         dl.draw(dl.zeros((2,) * 6))
     dl.draw(dl.zeros((2,) * 6)[0, 0])
     with pytest.raises(dl.NotAnArrayError, match="int"):

@@ -1,6 +1,7 @@
-"""With NumPy alone, everything works that does not need another library; and no other library is imported unasked."""
+"""With NumPy alone all works that needs no other library, none is imported unasked, and a missing one is named."""
 
 import importlib
+import importlib.util
 import re
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 import dlfield as dl
 from childproc import run_cases, run_python
 
-# Each case imports dlfield in a process that has imported NumPy. What `pydoc` imports is no other library.
+# Each case imports dlfield in a process that has imported NumPy. `pydoc` imports no other library.
 ALONE = """
 import importlib.abc, inspect, pydoc, sys, sysconfig
 from types import SimpleNamespace
@@ -105,7 +106,7 @@ def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
     assert output.count(refusal) == 2
 
 
-MODULES = [
+PUBLIC = [
     "dlfield",
     "dlfield.cuda",
     "dlfield.dask",
@@ -116,12 +117,12 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_classes_show_a_public_module(name: str) -> None:
     module = importlib.import_module(name)
     classes = [found for found in (getattr(module, name) for name in module.__all__) if isinstance(found, type)]
     for found in classes:
-        assert found.__module__ in MODULES, found
+        assert found.__module__ in PUBLIC, found
         assert getattr(sys.modules[found.__module__], found.__name__) is found
 
 
@@ -130,3 +131,35 @@ def test_dir_lists_what_is_public() -> None:
     assert all(hasattr(dl, name) for name in dl.__all__)
     with pytest.raises(AttributeError, match=re.escape("write dl.open_field(path)")):
         getattr(dl, "load_field")  # noqa: B009
+
+
+# The name of a library, and how it is installed.
+LIBRARIES = {
+    "xarray": "xarray",
+    "dask": "'dask[array,distributed]'",
+    "mpi4py": "mpi4py",
+    **({"ghex": "ghex"} if importlib.util.find_spec("mpi4py") else {}),
+}
+MODULES = {"mpi4py": "dlfield.mpi", "ghex": "dlfield.mpi.ghex"}
+
+PRELUDE = f"""
+import importlib, sys
+import dlfield
+assert not [name for name in sys.modules if name.split(".")[0] in {list(LIBRARIES)}]
+assert not [name for name in sys.modules if "mpi" in name.split(".")]
+
+def check(module, library, package):
+    sys.modules[library] = None
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        assert f"pip install {{package}}" in str(error), error
+    else:
+        raise AssertionError(module)
+"""
+
+
+def test_a_missing_library_is_named() -> None:
+    modules = {name: MODULES.get(name, f"dlfield.{name}") for name in LIBRARIES}
+    run_cases(PRELUDE, {name: f"check({modules[name]!r}, {name!r}, {LIBRARIES[name]!r})" for name in LIBRARIES})
+    assert "mpi4py.MPI" not in sys.modules, "importing it would start MPI, which other tests should not run under"

@@ -118,7 +118,7 @@ def test_keywords_of_reductions() -> None:
     assert values.sum(dtype="f4").dtype == np.float32
     assert field("i4").mean(dtype="f4").dtype == np.float32
     assert values.max(initial=100).item() == 100
-    assert dl.full(70000, 1, "f2").mean().item() == 1, "the sum is no float16"
+    assert dl.full(70000, 1, "f2").mean().item() == 1, "the sum is not a float16"
     with pytest.warns(RuntimeWarning):
         assert np.isnan(dl.zeros(0).mean().item())
 
@@ -284,9 +284,9 @@ def test_flags_are_numpys(keywords: dict[str, Any]) -> None:
         names = ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "OWNDATA", "ALIGNED", "C", "F", "W", "O", "A")
         assert [flags[name] for name in names] == [expected[name] for name in names]
         assert (flags.c_contiguous, flags.contiguous) == (expected.c_contiguous, expected.contiguous)
-    with pytest.raises(KeyError, match="allowed are C_CONTIGUOUS"):
+    with pytest.raises(KeyError, match="expected one of C_CONTIGUOUS"):
         field().flags["OTHER"]
-    with pytest.raises(KeyError, match="flags: 1 is unknown"):
+    with pytest.raises(KeyError, match=r"flags: expected .*, got 1"):
         field().flags[1]
     with pytest.raises(AttributeError, match=r"^flags\.writeable: .*as_readonly\(\)"):
         field().flags.writeable = False

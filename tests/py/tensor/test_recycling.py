@@ -1,4 +1,4 @@
-"""Recycled tensors and descriptions: nothing of the former object shows, whatever happened in between."""
+"""Recycled tensors and descriptions: nothing of the former object shows."""
 
 import ctypes
 import gc
@@ -94,7 +94,7 @@ def test_recycled_objects_keep_nothing() -> None:
 @both
 def test_failed_imports_leave_nothing_in_recycled_objects(make: Callable[..., Any]) -> None:
     array = np.arange(6.0).reshape(2, 3)
-    wanted = states(make(array))
+    expected = states(make(array))
     failures: list[Callable[[], object]] = [
         lambda: make(array, dims="IJK"),
         lambda: make(dl.ones((2, 2), dims="KJ", halo=(1, 1)), dims="XX"),
@@ -107,7 +107,7 @@ def test_failed_imports_leave_nothing_in_recycled_objects(make: Callable[..., An
     for fail in failures * 2:
         with pytest.raises((dl.Error, ZeroDivisionError)):
             fail()
-        assert states(make(array)) == wanted
+        assert states(make(array)) == expected
 
 
 @both

@@ -104,7 +104,7 @@ def test_new_and_forked_processes() -> None:
         from pathlib import Path
         import numpy as np
         import dlfield as dl
-        warnings.simplefilter("ignore")  # Python 3.12 and newer warn of what is tested
+        warnings.simplefilter("ignore")  # Python 3.12 and newer warn of this
     """
     cases = {**NEW_PROCESSES, "one whose parent had no threads": FORK.format(before="", threads=dl.num_threads())}
     if Path("/proc/self/task").is_dir():

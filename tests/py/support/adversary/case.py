@@ -16,11 +16,12 @@ from adversary import actions, results
 from adversary.arguments import SELVES, arguments
 from adversary.entries import Entry
 from adversary.memory import Memory
-from adversary.settle import live, settle
+from adversary.settle import settle
+from leak_checks import live
 
 # Callbacks that act in one call, and calls within calls.
 MOST_DEPTH = 3
-# What no call may raise, whatever it was given.
+# What no call may raise.
 NEVER = (SystemError, ReferenceError, UnboundLocalError, NameError)
 
 
@@ -194,7 +195,7 @@ class Case:
     def run(self) -> list[str]:
         """Make the call; return what is wrong."""
         before = live()
-        # Exceptions that cannot be raised are seen here. Those of finalizers are none of dlfield's.
+        # Exceptions that cannot be raised are seen here. Those of finalizers are not dlfield's.
         sys.unraisablehook = lambda unraisable: self.see(unraisable.exc_value)
         with warnings.catch_warnings():
             warnings.simplefilter(self.rng.choice(("ignore", "ignore", "ignore", "error")))

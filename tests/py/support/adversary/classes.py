@@ -39,7 +39,7 @@ def read_only_array(case: Case) -> Any:
     return made
 
 
-# What an object may state beside its memory; each is a property, a method or a value.
+# What an object may state in addition to its memory; each is a property, a method or a value.
 METADATA: dict[str, Callable[[Any], Any]] = {
     "__gt_dims__": lambda case: labels_of(case),
     "dims": lambda case: labels_of(case),

@@ -98,7 +98,7 @@ MOVES: dict[type, dict[str, Move]] = {
     bytearray: {"clear": lambda found: found.clear(), "lengthen": lambda found: found.extend(bytes(1 << 20))},
     array.array: {"pop": lambda found: found.pop(), "lengthen": lambda found: found.extend([1] * 100_000)},
     memoryview: {"release": lambda found: found.release()},
-    # Not larger: the system has no memory for what is added to one without a file.
+    # Not larger: the system has no memory for the added part of one without a file.
     mmap.mmap: {"close": lambda found: found.close(), "shrink": lambda found: found.resize(1)},
     jax.Array: {"delete": lambda found: found.delete()},
     dl.Tensor: {"set the halo": lambda found: setattr(found, "halo", ((0, 0),) * found.ndim)},

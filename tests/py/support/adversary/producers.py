@@ -138,7 +138,7 @@ def own_tensor(case: Case) -> Any:
 
 
 def of_rare_type(case: Case) -> Any:
-    """A tensor of a type that some libraries lack."""
+    """A tensor of a type that some libraries do not have."""
     # Ones: ml_dtypes crashes when it divides integers of 2 or 4 bits by zero.
     return case.keep(dl.ones(case.shape, case.rng.choice(RARE)))
 

@@ -53,8 +53,8 @@ def compare(grid: MPI.Cartcomm) -> None:
             before = [field.ptr for field in chosen]
             theirs(*chosen)
             ours(*copies)
-            for field, wanted in zip(chosen, copies, strict=True):
-                assert np.asarray(field).tobytes() == np.asarray(wanted).tobytes(), (field.layout, field.dtype)
+            for field, expected in zip(chosen, copies, strict=True):
+                assert np.asarray(field).tobytes() == np.asarray(expected).tobytes(), (field.layout, field.dtype)
             assert [field.ptr for field in chosen] == before
     # Two dimensions, of an array that NumPy has made.
     plane = np.full((points[0] + 3, points[1] + 3), float(grid.rank))
@@ -78,7 +78,7 @@ def wrong_use(grid: MPI.Cartcomm, exchange: GhexExchange, points: tuple[int, ...
     good = made(grid, points)
     last = grid.rank == grid.size - 1
     cases: list[tuple[tuple[Any, ...], type[Exception], str]] = [
-        ((), dl.LayoutError, "none are given"),
+        ((), dl.LayoutError, "expected at least one"),
         ((made(grid, points, dtype="int8"),), dl.DTypeError, "field 0: int8; GHEX exchanges bool, int32"),
         ((good[..., 0],), dl.DimsError, "GHEX exchanges ('I', 'J', 'K'), in any order"),
         ((good.as_readonly(),), ValueError, "read-only"),
@@ -121,10 +121,10 @@ def compare_layouts(grid: MPI.Cartcomm) -> None:
         if layout[0] == 2:
             raises(partial(theirs, field), dl.LayoutError, "GHEX refuses the shape (7, 8, 3, 2) with strides")
             continue
-        wanted = field.copy()
+        expected = field.copy()
         theirs(field)
-        ours(wanted)
-        assert np.asarray(field).tobytes() == np.asarray(wanted).tobytes(), layout
+        ours(expected)
+        assert np.asarray(field).tobytes() == np.asarray(expected).tobytes(), layout
     theirs.free()
     ours.free()
 
