@@ -55,11 +55,11 @@ def test_pad_takes_labels_layout_and_keywords() -> None:
         ),
         (lambda: dl.pad(np.ones((0, 2)), 1, "wrap"), dl.LayoutError, "mode: 'wrap' needs a point to copy along I"),
         (lambda: dl.pad(np.ones(3), (1, 1)), dl.LayoutError, "halo: expected a number of points"),
-        (lambda: dl.pad(np.ones(3), {"J": 1}), dl.DimsError, "halo: 'J' is not a dimension"),
+        (lambda: dl.pad(np.ones(3), {"J": 1}), dl.DimsError, "halo: expected labels of I, got 'J'"),
         (lambda: dl.zeros(3).as_readonly().with_halo((1,)).fill_halo("edge"), ValueError, "read-only"),
         (lambda: dl.zeros(3).fill_halo(None), ValueError, "mode"),  # type: ignore[arg-type]
         (lambda: dl.zeros(3).rename("I"), TypeError, "labels: expected a mapping"),  # type: ignore[arg-type]
-        (lambda: dl.zeros(3).rename({"J": "K"}), dl.DimsError, "labels: 'J' is not a dimension"),
+        (lambda: dl.zeros(3).rename({"J": "K"}), dl.DimsError, "labels: expected labels of I, got 'J'"),
         (lambda: dl.zeros(3).with_dims("IJ"), dl.DimsError, "2 labels for 1"),
         (lambda: dl.zeros(3).with_halo((2,)), dl.LayoutError, "halo"),
         (lambda: dl.asarray([1.0], copy=False), dl.NotAnArrayError, "list"),
