@@ -49,6 +49,7 @@ LAYERS = [
     "python::tensor_api",
     "python::import",
     "python::from_py python::into_py",
+    "python::module::values",
     "python::module::classes",
     "python::module::export",
     "python::module::ufunc",

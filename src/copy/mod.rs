@@ -3,9 +3,8 @@
 mod convert;
 mod cuda;
 mod host;
+mod parts;
 mod plan;
-mod recent;
-mod team;
 mod threads;
 
 pub use self::convert::can_cast;

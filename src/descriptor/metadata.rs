@@ -62,7 +62,9 @@ impl Descriptor {
     /// assert_eq!(field.halo(), Some(&[(0, 0), (1, 1)][..]));
     /// ```
     pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
-        self.set_halo(halo)?;
+        check_halo(&halo, self.shape())?;
+        let metadata = self.metadata_mut();
+        (metadata.halo, metadata.halo_is_cut) = (Some(halo), false);
         Ok(self)
     }
 
@@ -77,14 +79,6 @@ impl Descriptor {
     pub(crate) fn set_origin(&mut self, origin: Box<[i64]>) -> Result<(), LayoutError> {
         check_origin(&origin, self.shape())?;
         self.metadata_mut().origin = Some(origin);
-        Ok(())
-    }
-
-    /// As [`Descriptor::with_halo`], in place.
-    pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
-        check_halo(&halo, self.shape())?;
-        let metadata = self.metadata_mut();
-        (metadata.halo, metadata.halo_is_cut) = (Some(halo), false);
         Ok(())
     }
 
@@ -212,11 +206,6 @@ impl Descriptor {
             self.remove_override();
         }
         Arc::make_mut(self.metadata.get_or_insert_default())
-    }
-
-    /// Sets metadata that is known to fit, instead of any other.
-    pub(crate) fn set_new_metadata(&mut self, metadata: Metadata) {
-        self.set_metadata(Some(Arc::new(metadata)));
     }
 
     /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.

@@ -170,25 +170,6 @@ impl Descriptor {
         self.fill(ptr, device, dtype, readonly, shape, byte_strides, dtype.itemsize().trailing_zeros())
     }
 
-    /// As [`Descriptor::set`], with the parts of a descriptor, which are not checked again.
-    #[inline]
-    pub(crate) fn set_checked(
-        &mut self,
-        ptr: *mut u8,
-        device: Device,
-        dtype: DType,
-        readonly: bool,
-        shape: &[i64],
-        strides: &[i64],
-    ) {
-        let (extents, steps) = self.numbers.room(shape.len());
-        for ((extent, step), (of_shape, of_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides)) {
-            (*extent, *step) = (*of_shape, *of_strides);
-        }
-        (self.ptr, self.device, self.dtype, self.readonly) = (ptr, device, dtype, readonly);
-        self.set_metadata(None);
-    }
-
     /// Makes this a descriptor without a field.
     #[inline]
     pub(crate) fn clear(&mut self) {

@@ -176,6 +176,12 @@ impl Layout {
         self.0.iter().copied()
     }
 
+    /// Returns the ranks, in index order, without a copy.
+    #[cfg(feature = "python")]
+    pub(crate) fn ranks(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Returns the ranks, in index order.
     ///
     /// # Example

@@ -33,24 +33,15 @@ pub fn copy_like(py: Python<'_>, tensor: &Tensor, reason: &str) -> Result<Tensor
     copy_into(py, &tensor.spec(), tensor, reason)
 }
 
-/// As [`copy_into`], to a blank tensor in place. Small copies on the host keep the GIL.
-pub fn copy_to(py: Python<'_>, made: &mut Tensor, spec: &Spec, tensor: &Tensor, reason: &str) -> Result<()> {
-    sync::check_in_place(py, tensor)?;
-    // SAFETY: as for `copy_into`.
-    let mut copy = || unsafe { made.allocate_copy(spec, tensor) };
-    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }?;
-    trace::copied(py, made.descriptor().nbytes(), || reason.to_owned());
-    trace::allocated(py, made);
-    Ok(())
-}
-
-/// Copies a tensor into the layout of `spec`, for the reason that `dlfield.trace_copies` lists.
+/// Copies a tensor into the layout of `spec`, for the reason that `dlfield.trace_copies` lists. Small copies on the host keep the GIL.
 pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor, reason: &str) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
     // responsibility as with every array library, the copy has old or new elements.
-    let copy = detach(py, || unsafe { Tensor::copy_of_shared(spec, tensor) })?;
-    trace::copied(py, copy.descriptor().nbytes(), || reason.to_owned());
-    trace::allocated(py, &copy);
-    Ok(copy)
+    let copy = || unsafe { Tensor::copy_of_shared(spec, tensor) };
+    let is_small = tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES);
+    let copied = if is_small { copy() } else { detach(py, copy) }?;
+    trace::copied(py, copied.descriptor().nbytes(), || reason.to_owned());
+    trace::allocated(py, &copied);
+    Ok(copied)
 }

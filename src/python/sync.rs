@@ -64,6 +64,13 @@ pub(crate) fn in_order_detached(py: Python<'_>, owner: Owner, device: Device) ->
     if owner.stream_uses().is_some() { py.detach(|| in_order(owner, device)) } else { in_order(owner, device) }
 }
 
+/// Marks memory as exported: safe functions reject it from now on. Waits for those that read it.
+#[inline]
+pub fn export(py: Python<'_>, owner: &Owner) -> Result<()> {
+    // A reader may wait for a device, and the device's work for the GIL.
+    if owner.mark_exported() { Ok(()) } else { py.detach(|| Ok(owner.export()?)) }
+}
+
 /// Drops an owner, which may wait for the device's work.
 pub(crate) fn drop_detached(py: Python<'_>, owner: Owner) {
     if owner.stream_uses().is_some() {

@@ -21,14 +21,14 @@ use crate::python::import::owners;
 use crate::tensor::Owner;
 
 /// Whether the object has the buffer protocol.
-pub(super) fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the call takes any object.
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
 }
 
 /// An exported buffer: it keeps its address and size until this is dropped, on any thread. After the interpreter has ended
 /// it is not released.
-pub(super) struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
+pub struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
 
 // SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Send for Held {}
@@ -40,7 +40,7 @@ type Fields<'a> = (Option<&'a CStr>, Option<&'a [i64]>, Option<&'a [i64]>, Optio
 
 impl Held {
     /// Requests the buffer with all its fields, writable or read-only. The producer's exception reaches the caller.
-    pub(super) fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
+    pub fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
         // The struct may hold pointers to itself, so it is filled where it stays.
         let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
         // SAFETY: the call takes any object and a struct to fill.
@@ -57,7 +57,7 @@ impl Held {
     ///
     /// # Errors
     /// [`ExchangeError::Argument`] if the array has been resized since it exported the buffer.
-    pub(super) fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
+    pub fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
         // The exporter of this buffer, which need not be the object that was asked for it.
         // SAFETY: NULL, or an object that the buffer keeps alive.
         let exporter = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) };
@@ -99,12 +99,12 @@ impl Held {
     }
 
     /// Returns the address of the first byte, the number of bytes, and whether the buffer is read-only, as the producer says.
-    pub(super) fn bytes(&self) -> (*mut u8, isize, bool) {
+    pub fn bytes(&self) -> (*mut u8, isize, bool) {
         (self.0.buf.cast(), self.0.len, self.0.readonly != 0)
     }
 
     /// Whether the buffer is contiguous in an order: `b'C'`, `b'F'`, or `b'A'` for either.
-    pub(super) fn is_contiguous(&self, order: u8) -> bool {
+    pub fn is_contiguous(&self, order: u8) -> bool {
         #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
         let order = order as std::ffi::c_char;
         // SAFETY: the struct was filled by its producer and is still held.
@@ -112,7 +112,7 @@ impl Held {
     }
 
     /// Whether the buffer is the memory of a pointer itself, as that of the pointers of `ctypes` is.
-    pub(super) fn is_pointer(&self) -> bool {
+    pub fn is_pointer(&self) -> bool {
         let format = self.0.format;
         // SAFETY: not NULL, so by the protocol a C string, of a buffer that is still held.
         let is_address = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(crate::protocol::pep3118::is_address);

@@ -20,6 +20,7 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, dtype};
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::integers;
+use crate::python::module::values;
 use crate::python::{copies, import, interrupt, sync};
 use crate::tensor::Tensor;
 use dlpark::ffi::DLDataTypeCode;
@@ -140,7 +141,7 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
 /// numbers; `longdouble` and its complex numbers to `wanted`. `None` for any other array. Errors call the array `argument`.
 #[cold]
 pub(crate) fn converted(value: &Bound<'_, PyAny>, wanted: Option<DType>, argument: &str) -> PyResult<Option<Tensor>> {
-    let array = import::as_array(value, argument)?;
+    let array = values::as_array(value, argument)?;
     let to = match native_dtype(&array)? {
         Some(native) => dtype::find(native.cast()?)?,
         None if matches!(array.getattr("dtype")?.getattr("char")?.extract()?, 'g' | 'G') => wanted,

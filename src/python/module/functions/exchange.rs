@@ -14,11 +14,12 @@ use crate::protocol::ExchangeError;
 use crate::python::convert::{args, stream};
 use crate::python::copies;
 use crate::python::ffi::fastcall::{self, Argument, Definition, Parameters, given, required};
-use crate::python::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
+use crate::python::import::{self, Imported, Request, RequestAccess, not_an_array};
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::module::values::{check_device, check_place};
 use crate::python::own_classes::Description;
 use crate::tensor::Tensor;
 

@@ -12,9 +12,9 @@ use crate::layout::Spec;
 use crate::memory::Contents;
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::memory_of;
 use crate::python::module::export;
 use crate::python::module::functions::call::Call;
+use crate::python::module::values::memory_of;
 use crate::python::{copies, interrupt};
 use crate::tensor::Tensor;
 

@@ -16,10 +16,10 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::metadata_state::MetadataState;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::new_error::new_error;
-use crate::python::import::{check_place, memory_of, owner_of_pointer};
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::keywords::{Given, Keywords};
+use crate::python::module::values::{check_place, memory_of, owner_of_pointer};
 use crate::tensor::{Owner, Tensor};
 
 /// The arguments that say what the memory holds, converted before any memory is looked at: their conversion may run code.

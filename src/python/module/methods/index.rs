@@ -13,11 +13,12 @@ use crate::layout::{Metadata, Spec};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::{self, Value};
+use crate::python::import;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
 use crate::python::module::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::python::module::ufunc::{is_number, labels_in, with_domain_hint};
+use crate::python::module::values::{self, Value};
 use crate::python::{copies, interrupt, sync};
 use crate::tensor::Tensor;
 
@@ -73,7 +74,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         Key::Basic { index, .. } => tensor.view(&index)?,
         library => return set_array(slf, key, value, library == Key::Arrays),
     };
-    let array = match import::value(value, tensor.descriptor().device(), Some(&Metadata::default())) {
+    let array = match values::value(value, tensor.descriptor().device(), Some(&Metadata::default())) {
         Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value, error)?,
         found => found.map_err(|error| ErrorKind::of_argument(py, "value", error))?,
     };
@@ -102,7 +103,7 @@ fn set_array(
     let (py, tensor) = (slf.py(), &slf.get().0);
     let device = tensor.descriptor().device();
     let key = LibraryKey::new(tensor, key)?;
-    let array = import::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
+    let array = values::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
     let written = if device.is_host_readable() {
         // NumPy gets an array or a scalar, whichever protocol the value has.
         let value = match array.as_deref() {
@@ -186,7 +187,7 @@ fn set_on_host(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, arr
 /// NumPy assigns it by position. `error` is that of its import, for a value that NumPy does not read either.
 fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>, error: PyErr) -> PyResult<Option<Value>> {
     let Some(dims) = import::metadata_of(value)?.dims else { return Ok(None) };
-    let array = import::as_array(value, "value")?;
+    let array = values::as_array(value, "value")?;
     let shape: Vec<i64> = array.getattr("shape")?.extract()?;
     if shape.len() != dims.len() {
         return Err(error);

@@ -8,7 +8,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::protocol::ExchangeError;
-use crate::python::import::held_buffer::Held;
+use crate::python::import::Held;
 use crate::tensor::Tensor;
 
 /// Returns the contiguous bytes that an object exports by the buffer protocol, as a field of bytes that holds the buffer. The producer's exception reaches the caller.
