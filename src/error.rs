@@ -167,6 +167,8 @@ layer! {
         Mismatch,
         /// Pass a copy: the elements are not laid out or aligned as needed.
         NeedsCopy,
+        /// Pass a copy: elements that are written share memory with each other.
+        Overlap,
     }
 }
 

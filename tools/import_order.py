@@ -30,6 +30,7 @@ LAYERS = [
     "python::nearest",
     "python::ffi",
     "python::package",
+    "python::trace",
     "python::py_owner",
     # Imports look for these two classes.
     "python::module::classes::buffer_parts python::module::classes::freelist",

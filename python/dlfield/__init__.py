@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlfield import cuda
 from dlfield._native import (
-    Bound,
+    BoundCall,
     Descriptor,
     Device,
     DeviceError,
@@ -36,6 +36,7 @@ from dlfield._native import (
     LayoutWarning,
     NoSuchBufferError,
     NotAnArrayError,
+    OverlapError,
     Preflight,
     Preset,
     Signature,
@@ -66,6 +67,7 @@ from dlfield._native import (
     zeros_like,
 )
 from dlfield.interop import called
+from dlfield.interop.copies import Copy, CopyLog, trace_copies
 from dlfield.interop.frameworks import as_cupy, as_jax
 from dlfield.kernels import kernel
 from dlfield.kernels.annotations import Field
@@ -76,11 +78,16 @@ if TYPE_CHECKING:
     from dlfield import storage as storage
     from dlfield import xarray as xarray
     from dlfield.files import open_field, save_field
+    from dlfield.interop.asarray import asarray
+    from dlfield.interop.halo import pad
     from dlfield.shared_memory import attach, shared_name
     from dlfield.show.drawing import Drawing, draw
+    from dlfield.show.explain import explain
 
 __all__ = [
-    "Bound",
+    "BoundCall",
+    "Copy",
+    "CopyLog",
     "DTypeError",
     "Descriptor",
     "Device",
@@ -97,6 +104,7 @@ __all__ = [
     "MemoryReport",
     "NoSuchBufferError",
     "NotAnArrayError",
+    "OverlapError",
     "Preflight",
     "Preset",
     "Signature",
@@ -106,12 +114,14 @@ __all__ = [
     "as_jax",
     "as_numpy",
     "as_torch",
+    "asarray",
     "attach",
     "cuda",
     "describe",
     "draw",
     "empty",
     "empty_like",
+    "explain",
     "from_array",
     "from_dlpack",
     "from_pointer",
@@ -126,12 +136,14 @@ __all__ = [
     "ones",
     "ones_like",
     "open_field",
+    "pad",
     "preflight",
     "presets",
     "register_preset",
     "save_field",
     "set_num_threads",
     "shared_name",
+    "trace_copies",
     "zeros",
     "zeros_like",
 ]
@@ -140,13 +152,16 @@ __all__ = [
 # most draw nothing and share nothing, and the last three are for users of GT4Py and xarray.
 _LAZY = {
     "Drawing": "show.drawing",
+    "asarray": "interop.asarray",
     "attach": "shared_memory",
     "draw": "show.drawing",
+    "explain": "show.explain",
     "open_field": "files",
+    "pad": "interop.halo",
     "save_field": "files",
     "shared_name": "shared_memory",
 }
-_MODULES = frozenset({"gt4py", "storage", "xarray"})
+_MODULES = frozenset({"gt4py", "memory", "storage", "xarray"})
 
 
 # Type checkers would take every name for one of the module.
@@ -168,8 +183,8 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """List the names that are not imported yet, too."""
-    return sorted(globals().keys() | _LAZY.keys() | _MODULES)
+    """List what is public, imported or not."""
+    return sorted({*__all__, *_MODULES})
 
 
 def _register_with_dask() -> None:

@@ -13,8 +13,10 @@ import torch
 import xarray
 from typing_extensions import Buffer, CapsuleType
 
+from dlfield.kernels.c_functions import Ctypes, Domain
+
 __all__ = [
-    "Bound",
+    "BoundCall",
     "DTypeError",
     "Descriptor",
     "Device",
@@ -27,6 +29,7 @@ __all__ = [
     "LayoutWarning",
     "NoSuchBufferError",
     "NotAnArrayError",
+    "OverlapError",
     "Preflight",
     "Preset",
     "Signature",
@@ -59,6 +62,8 @@ __all__ = [
     "_source",
     "_stencil_arguments",
     "_tensor",
+    "_trace_allocations",
+    "_trace_copies",
     "_wait",
     "_with_metadata",
     "as_numpy",
@@ -156,6 +161,9 @@ class NoSuchBufferError(Error, LookupError, TypeError):
 
 class NotAnArrayError(Error, TypeError):
     """An object without an array protocol."""
+
+class OverlapError(Error, ValueError):
+    """A field that is written and shares memory with another one, or with itself."""
 
 @final
 class Device:
@@ -609,6 +617,46 @@ class Tensor:
         >>> dl.zeros((2, 3, 4)).transpose("K", "I", "J").shape
         (4, 2, 3)
         """
+    def with_dims(self, dims: _Dims) -> Tensor:
+        """Returns the field with other labels on the same memory, in index order; `dims` as for `zeros`. Halo and origin stay.
+
+        Raises `DimsError` unless there is one label for each dimension.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3)).with_dims("KI").dims
+        ('K', 'I')
+        """
+    def rename(self, labels: Mapping[str, str]) -> Tensor:
+        """Returns the field with other names for some of its labels, on the same memory: a mapping, as in xarray.
+
+        Raises `DimsError` for a label that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3), dims="x y").rename({"x": "I"}).dims
+        ('I', 'y')
+        """
+    def with_halo(self, halo: _Halo) -> Tensor:
+        """Returns the field with another halo, whose lower widths are the origin, on the same memory; `halo` as for `zeros`, also a
+        mapping by label. Setting `halo` changes the field itself.
+
+        Raises `LayoutError` for a halo that does not fit the shape.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((4, 5)).with_halo({"J": (1, 2)}).origin
+        (0, 1)
+        """
+    def fill_halo(self, mode: Literal["constant", "edge", "wrap"], constant_values: Any = 0) -> None:
+        """Fills the halo from the points of the domain, edges and corners too; between processes `dlfield.mpi.HaloExchange` does.
+
+        `mode` is one of `numpy.pad`: "wrap", the points of the other end, of a periodic domain; "edge", the nearest point;
+        "constant", `constant_values`. Raises `ValueError` for another mode, `LayoutError` for a domain without points.
+
+        >>> import dlfield as dl
+        >>> field = dl.from_array([0.0, 1.0, 2.0, 0.0], halo=((1, 1),))
+        >>> field.fill_halo("wrap")
+        >>> field.tolist()
+        [2.0, 1.0, 2.0, 1.0]
+        """
     def as_readonly(self) -> Tensor:
         """Returns the field on the same memory, read-only for the new tensor and everything made from it.
 
@@ -855,7 +903,7 @@ class Descriptor:
     @property
     def dims(self) -> tuple[str, ...] | None:
         """Labels of the dimensions; None if unknown."""
-    # `Any` stands for None, which it never is in a `Bound`.
+    # `Any` stands for None, which it never is in a `BoundCall`.
     @property
     def origin(self) -> tuple[int, ...] | Any:
         """Index of the first compute point; None if unknown."""
@@ -882,6 +930,33 @@ class Descriptor:
     @property
     def ptr(self) -> int:
         """Address of the element at index 0."""
+    @property
+    def domain_ptr(self) -> int:
+        """Address of the first point to compute: the element at `origin`, or without one after the lower halo.
+
+        >>> import dlfield as dl
+        >>> field = dl.describe(dl.zeros((4, 5), halo=(1, 2)))
+        >>> field.domain_ptr - field.ptr == field.strides[0] + 2 * field.strides[1]
+        True
+        """
+    @property
+    def element_strides(self) -> tuple[int, ...]:
+        """Elements from one element to the next, in index order.
+
+        >>> import dlfield as dl, numpy as np
+        >>> dl.describe(np.ones((2, 3))).element_strides
+        (3, 1)
+        """
+    @property
+    def ctypes(self) -> Ctypes:
+        """The memory for `ctypes`, as `numpy.ndarray.ctypes`: `data` is the address of the element at index 0, `shape` and `strides`
+        are arrays of `c_ssize_t`, and `data_as`, `shape_as` and `strides_as` take another type.
+
+        >>> import ctypes, dlfield as dl
+        >>> field = dl.describe(dl.full((2, 3), 5.0))
+        >>> field.ctypes.data_as(ctypes.POINTER(ctypes.c_double))[0], list(field.ctypes.strides_as(ctypes.c_int))
+        (5.0, [24, 8])
+        """
     @property
     def readonly(self) -> bool:
         """Whether the memory is read-only."""
@@ -932,7 +1007,7 @@ class FieldSpec:
     dims
         Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
         have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
-        indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
+        indexed in the argument's own order, whatever its labels; they bound `BoundCall.domain` if the argument states them.
     access
         "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
         their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
@@ -952,7 +1027,7 @@ class FieldSpec:
         index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
     boundary
         How many points outside of the domain the kernel reads (GT4Py's word): for each dimension a number for both sides or
-        `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `Bound.domain` leaves out the upper points, and
+        `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `BoundCall.domain` leaves out the upper points, and
         a field whose origin, or lower halo, is smaller than the lower ones is a LayoutError.
 
     Raises
@@ -1174,6 +1249,48 @@ class Signature:
         >>> dl.Signature.from_stencil(double).fields["out"]
         FieldSpec('float64', ('I', 'J', 'K'), access='w', layout=(0, 1, 2), shape=(None, None, None))
         """
+    def wrap(self, function: Callable[..., Any], order: str | None = None) -> Callable[..., Any]:
+        """Return a function that binds its arguments and calls another one with them: no body in between.
+
+        Parameters
+        ----------
+        function
+            A function of C, by `ctypes`, cffi (`ffi.addressof(lib, "name")`) or `numba.cfunc`; or one of Python or f2py.
+        order
+            What the function takes, in its order, as text: attributes of the fields, "domain" and scalars. Attributes are
+            "ptr", "domain_ptr" (the first point to compute), "shape", "strides" (bytes), "element_strides", "origin", "size",
+            "ndim", "nbytes", "itemsize", and for a function of Python "array", of NumPy. Consecutive ones are those of each
+            field in turn, so that "ptr strides domain" is pointer and strides of the first, pointer and strides of the second,
+            then the domain; "inp.ptr" is that of one field. Any other name is a scalar argument, after the fields. A C function
+            gets a list as the address of integers, or with a star, "*domain", as that many integers. By default, "array".
+
+        Returns
+        -------
+        function
+            With the fields and the scalars as parameters. It returns what `function` returns.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An order that the function cannot have. At a call, of a C function with `argtypes`: another number or type of
+            arguments, as `double *` for a field of float32.
+        OverflowError
+            At a call: an integer that does not fit the C type.
+        Error
+            At a call, as by `bind`.
+
+        Example
+        -------
+        >>> import ctypes, dlfield as dl
+        >>> memcpy = ctypes.CDLL(None).memcpy
+        >>> memcpy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+        >>> sig = dl.Signature(out=dl.FieldSpec("float64", "I", access="w"), inp=dl.FieldSpec("float64", "I"))
+        >>> copy = sig.wrap(memcpy, "out.ptr inp.ptr inp.nbytes")
+        >>> inp, out = dl.full(3, 2.0), dl.zeros(3)
+        >>> address = copy(inp=inp, out=out)
+        >>> out.tolist()
+        [2.0, 2.0, 2.0]
+        """
     @property
     def fields(self) -> dict[str, FieldSpec]:
         """The `FieldSpec` of each field, by name."""
@@ -1186,7 +1303,7 @@ class Signature:
     @property
     def allow_overlap(self) -> bool:
         """Whether written fields may share memory with other fields."""
-    def bind(self, /, **fields: Any) -> Bound:
+    def bind(self, /, **fields: Any) -> BoundCall:
         """Check the arguments of a call, and permute their dimensions into the order that the stencil was written for.
 
         Each is described as by `describe`. Its labels are trusted; one without labels is taken to be in the order of its
@@ -1199,7 +1316,7 @@ class Signature:
 
         Returns
         -------
-        Bound
+        BoundCall
             Keeps the arrays alive. Use it in a `with` statement if an object has hooks (`acquire`, `touch`, `release`), or if
             fields may be copied.
 
@@ -1231,7 +1348,7 @@ class Signature:
         """
 
 @final
-class Bound:
+class BoundCall:
     """The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
 
     Each is a `Descriptor`, as an attribute or an item (for names that are attributes of the object itself); None if an
@@ -1250,10 +1367,10 @@ class Bound:
     """
 
     @property
-    def domain(self) -> tuple[int, ...]:
+    def domain(self) -> Domain:
         """Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
         first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-        out.
+        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
         """
     # None for an optional field that was not given, which a checker cannot know: hence `Any` beside it.
     def __getattr__(self, name: str, /) -> Descriptor | Any: ...
@@ -1261,7 +1378,7 @@ class Bound:
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
-    def __enter__(self) -> Bound: ...
+    def __enter__(self) -> BoundCall: ...
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
@@ -2114,7 +2231,10 @@ def num_threads() -> int:
 def _rebuild(data: Any, state: tuple[Any, ...]) -> Tensor: ...
 def _copy_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]]: ...
 def _memory_report() -> tuple[
-    list[tuple[int, int, int | None, str, list[str] | None, int, bool]], tuple[int, int], tuple[int, int], int
+    list[tuple[int, int, str, int, bool, tuple[int, list[int], str, list[str]] | None]],
+    tuple[int, int],
+    tuple[int, int],
+    int,
 ]: ...
 
 @final
@@ -2127,6 +2247,8 @@ def _wait(tensor: Tensor) -> None: ...
 def _block_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]] | None: ...
 def _inspect(obj: Any) -> Descriptor: ...
 def _tensor(obj: Any, argument: str, *, copy: bool | None = None, origin: Any = None) -> Tensor: ...
+def _trace_allocations(on: bool) -> None: ...
+def _trace_copies(on: bool) -> None: ...
 def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...
 def _key(field: Tensor, key: Any) -> tuple[Any, Literal["basic", "newaxis", "arrays"]]: ...
 def _can_access(device: _DeviceLike, memory: _DeviceLike) -> bool: ...
@@ -2134,7 +2256,7 @@ def _jax_takes(obj: object, /) -> bool: ...
 def _as_optional(spec: FieldSpec) -> FieldSpec: ...
 def _register_package(obj: Any) -> None: ...
 def _stencil_arguments(
-    bound: Bound, export: Callable[[Descriptor], Any], export_readonly: Callable[[Descriptor], Any]
+    bound: BoundCall, export: Callable[[Descriptor], Any], export_readonly: Callable[[Descriptor], Any]
 ) -> tuple[dict[str, Any], bytes]: ...
 def _relabelled(obj: Any, dims: tuple[str, ...], device: str) -> Descriptor: ...
 def _copy_layout(field: Tensor) -> tuple[tuple[Any, ...], list[int], int]: ...

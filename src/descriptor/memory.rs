@@ -5,6 +5,25 @@ use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::layout::{Layout, Strided, byte_span, is_contiguous, overlap};
 
 impl Descriptor {
+    /// Returns the address of the first point to compute: the element at the origin, or without one after the lower halo.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 1), (2, 0)])).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.domain_ptr().addr() - field.ptr().addr(), (1 * 5 + 2) * 8);
+    /// ```
+    pub fn domain_ptr(&self) -> *mut u8 {
+        let start = |axis: usize| match (self.origin(), self.halo()) {
+            (Some(origin), _) => origin[axis],
+            (None, Some(halo)) => halo[axis].0,
+            (None, None) => 0,
+        };
+        let steps = self.byte_strides().enumerate().map(|(axis, stride)| start(axis).wrapping_mul(stride));
+        self.ptr().wrapping_offset(steps.fold(0, i64::wrapping_add) as isize)
+    }
+
     /// Returns the largest power of two, in bytes, that divides the address: the alignment a kernel may rely on. At most 2**62.
     ///
     /// # Example

@@ -85,7 +85,7 @@ pub(crate) fn shared_elements(shape: &[i64], strides: &[i64]) -> LayoutError {
         Tuple(strides),
         Tuple(shape)
     );
-    LayoutError::new("strides", &expected, &got).with_fix(&"pass a copy").with_kind(LayoutErrorKind::NeedsCopy)
+    LayoutError::new("strides", &expected, &got).with_fix(&"pass a copy").with_kind(LayoutErrorKind::Overlap)
 }
 
 /// Returns the error for a shape other than the expected one.

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Spec;
 use crate::python::interrupt::detach;
-use crate::python::sync;
+use crate::python::{sync, trace};
 use crate::tensor::Tensor;
 
 /// Copies of at least this many bytes release the GIL.
@@ -19,19 +19,29 @@ pub const GIL_RELEASE_BYTES: i64 = 1 << 15;
 pub fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<bool>) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: as for `copy_into`.
-    detach(py, || unsafe { tensor.to_device_shared(wanted, copy) })
+    let moved = detach(py, || unsafe { tensor.to_device_shared(wanted, copy) })?;
+    let (from, to) = (tensor.descriptor(), moved.descriptor());
+    if from.ptr() != to.ptr() {
+        trace::copied(py, to.nbytes(), || format!("from {} to {}", from.device(), to.device()));
+        trace::allocated(py, &moved);
+    }
+    Ok(moved)
 }
 
-/// Copies a tensor with the same layout and metadata.
-pub fn copy_like(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
-    copy_into(py, &tensor.spec(), tensor)
+/// Copies a tensor with the same layout and metadata, for the reason that `dlfield.trace_copies` lists.
+pub fn copy_like(py: Python<'_>, tensor: &Tensor, reason: &str) -> Result<Tensor> {
+    copy_into(py, &tensor.spec(), tensor, reason)
 }
 
-/// Copies a tensor into the layout of `spec`. Small copies on the host keep the GIL.
-pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor> {
+/// Copies a tensor into the layout of `spec`, for the reason that `dlfield.trace_copies` lists. Small copies on the host keep the GIL.
+pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor, reason: &str) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
     // responsibility as with every array library, the copy has old or new elements.
     let copy = || unsafe { Tensor::copy_of_shared(spec, tensor) };
-    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }
+    let is_small = tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES);
+    let copied = if is_small { copy() } else { detach(py, copy) }?;
+    trace::copied(py, copied.descriptor().nbytes(), || reason.to_owned());
+    trace::allocated(py, &copied);
+    Ok(copied)
 }

@@ -140,6 +140,7 @@ pub(crate) mod package;
 mod py_owner;
 pub(crate) mod sync;
 pub(crate) mod tensor_api;
+pub(crate) mod trace;
 
 pub use self::from_py::OrCopy;
 pub use self::from_py::{

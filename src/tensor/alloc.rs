@@ -242,7 +242,7 @@ impl Tensor {
         if !spec.metadata().is_empty() {
             self.descriptor.relabel(spec.metadata().clone())?;
         }
-        self.owner.describe_block(self.descriptor.nbytes(), self.descriptor.dims());
+        self.owner.describe_block(&self.descriptor);
         Ok(())
     }
 

@@ -26,7 +26,7 @@ impl SharedBlock {
     pub fn allocate(like: &Tensor, file: i32) -> Result<(SharedBlock, Tensor, Exported)> {
         let place = like.spec().place()?;
         let (owner, start, exported) = Owner::allocate_exported(place.device, place.block_bytes, file)?;
-        owner.describe_block(like.descriptor.nbytes(), like.descriptor.dims());
+        owner.describe_block(&like.descriptor);
         let (block, bytes) = SharedBlock::of(owner, start, place.device, place.block_bytes)?;
         Ok((block, bytes, exported))
     }

@@ -1,1 +1,1 @@
-"""What `python -m dlfield` runs."""
+"""What `dlfield` runs."""

@@ -1,4 +1,4 @@
-"""`python -m dlfield info`: this machine, the installed frameworks and their protocols."""
+"""`dlfield info`: this machine, the installed frameworks and their protocols."""
 
 import json
 import platform

@@ -23,11 +23,11 @@ from uuid import uuid4
 import numpy as np
 
 from dlfield import _native
-from dlfield._native import LayoutError, Tensor
-from dlfield.dask.array import Array, da, labelled, pairs
+from dlfield._native import DimsError, Tensor
+from dlfield.dask.array import Array, da, labelled
 from dlfield.dask.blocks import Allocation, part_of_halo
 from dlfield.dask.overlap import map_overlap
-from dlfield.interop.labels import labels_of
+from dlfield.interop.labels import halo_widths, labels_of
 
 __all__ = ["Array", "empty", "from_tensor", "full", "map_overlap", "ones", "zeros"]
 
@@ -177,8 +177,9 @@ def _allocate(
     halo = keywords.pop("halo", None)
     given = keywords.get("dims")
     dims = _native.empty((1,) * len(extents)).dims if given is None else labels_of(given)
-    if len(widths := pairs({} if halo is None else halo, dims)) != len(extents):
-        raise LayoutError(f"halo: found {len(widths)} entries for {len(extents)} dimensions")
+    if len(dims) != len(extents):
+        raise DimsError(f"dims: {len(dims)} labels for {len(extents)} dimensions")
+    widths = halo_widths({} if halo is None else halo, dims)
     # Wrong arguments fail here, on a field of no more memory than its halo has, and not on a worker.
     small = [min(extent, sum(pair)) for extent, pair in zip(extents, widths, strict=True)]
     model = _native.empty(small, dtype, halo=widths, **keywords)

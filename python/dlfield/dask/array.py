@@ -1,14 +1,12 @@
 """`dlfield.dask.Array`, and what Dask has to know of tensors. Importing this module tells it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import wraps
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from dlfield._native import DimsError, Tensor
 from dlfield.dask.blocks import Allocation, concatenate, size_of
 from dlfield.interop.frameworks import imported
-from dlfield.interop.labels import by_label
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -19,7 +17,7 @@ else:
     from dask.array.dispatch import concatenate_lookup
     from dask.sizeof import sizeof
 
-__all__ = ["Array", "Halo", "check_order", "da", "labelled", "pairs"]
+__all__ = ["Array", "Halo", "check_order", "da", "labelled"]
 
 Halo = tuple[tuple[int, int], ...]
 
@@ -36,6 +34,8 @@ class Array(da.Array):  # type: ignore[misc, unused-ignore]
     halo
         For each dimension the lower and upper ghost widths, which are part of the shape, as those of `dlfield.Tensor`.
     """
+
+    __module__ = "dlfield.dask"
 
     halo: Halo
     _allocation: Allocation
@@ -109,14 +109,6 @@ def labelled(array: Any, halo: Halo, allocation: Allocation) -> Array:
     made = Array(array.dask, array.name, array.chunks, meta=array._meta)
     made.halo, made._allocation = halo, allocation
     return made
-
-
-def pairs(halo: Any, dims: Sequence[str]) -> Halo:
-    """Return widths of a halo, or pairs of them, also by label, as pairs."""
-    halo = by_label("halo", halo, dims, (0,) * len(dims))
-    if not isinstance(halo, Sequence) or isinstance(halo, str):
-        raise TypeError(f"halo: expected for each dimension a width, or a lower and an upper one, got {halo!r}")
-    return tuple((index(w[0]), index(w[1])) if isinstance(w, Sequence) else (index(w),) * 2 for w in halo)
 
 
 da.register_chunk_type(Tensor)

@@ -15,9 +15,9 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
 from dlfield._native import DimsError, LayoutError, Tensor, empty_like, from_array
-from dlfield.dask.array import Array, Halo, check_order, da, labelled, pairs
+from dlfield.dask.array import Array, Halo, check_order, da, labelled
 from dlfield.dask.blocks import Allocation
-from dlfield.interop.labels import labels_of
+from dlfield.interop.labels import halo_widths, labels_of
 
 
 def map_overlap(
@@ -282,10 +282,4 @@ def _halo_of(arrays: Sequence[Any], halo: Any, dims: Sequence[str]) -> Halo:
         halo = next((array.halo for array in arrays if isinstance(array, Array)), None)
     if halo is None:
         raise LayoutError("halo: found none; arrays that other functions made do not have one, so state it: halo=...")
-    ndim = arrays[0].ndim
-    widths = pairs(halo, dims)
-    if len(widths) != ndim:
-        raise LayoutError(f"halo: found {len(widths)} entries for {ndim} dimensions")
-    if any(width < 0 for pair in widths for width in pair):
-        raise LayoutError(f"halo: expected 0 or more, got {widths}")
-    return widths
+    return halo_widths(halo, dims)

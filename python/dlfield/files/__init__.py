@@ -58,8 +58,10 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
 
     Raises
     ------
+    ValueError
+        Another suffix.
     LayoutError
-        Another suffix, or a `.npy` file that cannot keep the field's labels, halo, origin, order or padding.
+        A `.npy` file that cannot keep the field's labels, halo, origin, order or padding.
     DTypeError
         A `.npy` file for an element type that NumPy's format does not have, such as `bfloat16`.
     NotAnArrayError, ExchangeError, DeviceError
@@ -81,7 +83,7 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     text = text_of_path(path, "; the path comes first, then the field" if isinstance(field, str | os.PathLike) else "")
     target, old = _target(text)
     if target.suffix not in {".npy", ".dlf"}:
-        raise LayoutError(f"path: expected a name that ends in '.npy' or '.dlf', got {text!r}")
+        raise ValueError(f"path: expected a name that ends in '.npy' or '.dlf', got {text!r}")
     tensor = _native._tensor(field, "field")
     state, strides, block = _native._copy_layout(tensor)
     if target.suffix == ".npy":

@@ -5,7 +5,7 @@
 - `register` and `from_name` set and return a preset. Everything else that `gt4py.storage` exports, such as `layout` and
   `layout_registry`, is GT4Py's own.
 - `wrap` makes a compiled stencil accept any array.
-- `allocator` allocates the fields of `gt4py.next` in dlfield's memory.
+- `allocator` allocates the fields of `gt4py.next` in dlfield's memory, and `as_field` makes one of any array.
 - `prepare_build` lets GT4Py compile stencils on Python 3.14.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlfield.gt4py.allocator import Allocator, allocator
 from dlfield.gt4py.build import prepare_build
+from dlfield.gt4py.fields import as_field
 from dlfield.gt4py.registry import UnknownPresetError, from_name, gt4py_storage, register
 from dlfield.gt4py.storage import empty, from_array, full, ones, zeros
 from dlfield.gt4py.wrap import WrappedStencil, wrap
@@ -23,6 +24,7 @@ __all__ = [
     "UnknownPresetError",
     "WrappedStencil",
     "allocator",
+    "as_field",
     "empty",
     "from_array",
     "from_name",

@@ -15,19 +15,24 @@ _ALIGNMENT_SIZES = {"cpu": 64, "cuda": 128}
 
 @dataclass(frozen=True)
 class Allocator:
-    """An allocator with the two special attributes that `gt4py.next` requires; `allocator` returns it.
+    """An allocator with the attributes of those of `gt4py.next`; `allocator` returns it.
 
     Allocators of the same device are equal and hashable, so that `gt4py.next` caches one constructor for all of them.
     """
 
+    __module__ = "dlfield.gt4py"
+
     device: _native.Device
 
     @property
-    def __gt_device_type__(self) -> Any:
+    def device_type(self) -> Any:
         """The type of the device, as an enumerator of GT4Py."""
         from gt4py._core.definitions import DeviceType
 
         return DeviceType.CPU if self.device.type == "cpu" else DeviceType.CUDA
+
+    # GT4Py's protocol has it by this name.
+    __gt_device_type__ = device_type
 
     def __gt_allocate__(
         self,

@@ -118,7 +118,7 @@ class Call:
             self._run(_domain_=sizes, _origin_=origins, exec_info=exec_info, **arrays, **parameters, **unused)
 
     def _resolve(
-        self, bound: _native.Bound, parameters: dict[str, Any], domain: Any, origin: Any, validate: bool
+        self, bound: _native.BoundCall, parameters: dict[str, Any], domain: Any, origin: Any, validate: bool
     ) -> tuple[Ints, dict[str, Ints], list[str]]:
         """Return the domain and the origins of a call, checked if `validate`, and the scalars that are enumerators."""
         shapes = {name: bound[name].shape for name in self._layouts}
@@ -154,7 +154,7 @@ class Call:
                 f"the stencil pairs the points at the origins: give both one origin, as in origin={common}"
             )
 
-    def _warn_of_layouts(self, bound: _native.Bound) -> None:
+    def _warn_of_layouts(self, bound: _native.BoundCall) -> None:
         for name, layout in self._layouts.items():
             field = bound[name]
             by_rank = sorted(zip(layout, field.shape, field.strides, strict=True))

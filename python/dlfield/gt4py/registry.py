@@ -40,6 +40,8 @@ class RegisteredLayout(NamedTuple):
 class UnknownPresetError(LayoutError, RuntimeError):
     """No preset has this name. `gt4py.storage` raises a RuntimeError."""
 
+    __module__ = "dlfield.gt4py"
+
 
 # The presets that were registered in a process without GT4Py.
 _WITHOUT_GT4PY: dict[str, LayoutInfo] = {}

@@ -18,6 +18,8 @@ class WrappedStencil:
     Its class has the name of the stencil's class, which is what GT4Py and models call the stencil in `exec_info`.
     """
 
+    __module__ = "dlfield.gt4py"
+
     def __init__(self, stencil: Any, options: Options) -> None:
         self.__wrapped__ = stencil
         self._options = options

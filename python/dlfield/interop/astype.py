@@ -3,6 +3,7 @@
 from typing import Any, Literal, get_args
 
 from dlfield._native import Tensor, empty_like, from_array, from_dlpack
+from dlfield.interop.copies import record_copy
 
 _Order = Literal["C", "F", "A", "K"]
 
@@ -21,6 +22,7 @@ def prepared(tensor: Tensor, dtype: Any, order: _Order, casting: str, copy: bool
     if target == tensor.dtype:
         return in_order(tensor, order, copy), None, None, casting
     made = in_order(empty_like(tensor, target), order, False)
+    record_copy(made.nbytes, f"astype: from {tensor.dtype} to {target}")
     on_host = made.device.type != "cuda"
     source = (tensor if on_host else tensor.to_device("cpu")).to_numpy()
     if casting == "same_value":

@@ -7,6 +7,7 @@ share; this module makes the arrays.
 import functools
 import importlib
 import sys
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,7 @@ from dlfield._native import (
     preflight,
     zeros,
 )
+from dlfield.interop.copies import because, record_copy
 
 # The distribution to install, if its name differs from that of the imported module.
 _DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)", "dask.array": "'dask[array,distributed]'"}
@@ -48,13 +50,15 @@ def copied_to_torch(obj: Any, copy: bool | None) -> Any:
     """Return a PyTorch tensor for what `as_torch` can't share: a copy, or `obj` itself if it is one; or raise."""
     torch = imported("torch", "as_torch")
     if isinstance(obj, torch.Tensor):
+        if copy:
+            record_copy(obj.nbytes, "as_torch: copy=True")
         return obj.clone() if copy else obj
     obj = _nearer("torch", obj)
     found = preflight(obj, "torch")
     if found and not copy:
         return torch.from_dlpack(obj)
-    _allow_copy("as_torch", found, copy)
-    return torch.from_dlpack(obj.copy())
+    with _allowed_copy("as_torch", found, copy):
+        return torch.from_dlpack(obj.copy())
 
 
 def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
@@ -100,6 +104,8 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     copy = _checked(copy)
     jax = _jax()
     if isinstance(obj, jax.Array):
+        if copy:
+            record_copy(obj.nbytes, "as_jax: copy=True")
         return jax.numpy.array(obj, copy=True) if copy else obj
     obj = _buffer_of(obj, copy)
     tensor = _nearer("jax", _tensor(obj, copy))
@@ -108,11 +114,16 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     with jax.enable_x64(True):
         if found and not copy:
             array = _jax_view(jax, tensor)
-            if copy is False and not _is_jax_view(array, tensor):
-                raise ExchangeError(f"as_jax: copy=False, but JAX {jax.__version__} has made a copy; pass copy=None")
+            if not _is_jax_view(array, tensor):
+                reason = f"JAX {jax.__version__} has made a copy"
+                if copy is False:
+                    raise ExchangeError(f"as_jax: copy=False, but {reason}; pass copy=None")
+                record_copy(tensor.nbytes, f"as_jax: {reason}")
             return array
-        _allow_copy("as_jax", found, copy)
-        return _jax_copy(jax, tensor)
+        with _allowed_copy("as_jax", found, copy):
+            if tensor.device.type != "cuda":
+                record_copy(tensor.nbytes, "")
+            return _jax_copy(jax, tensor)
 
 
 def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
@@ -151,12 +162,15 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     copy = _checked(copy)
     cupy = imported("cupy", "as_cupy")
     if isinstance(obj, cupy.ndarray):
+        if copy:
+            record_copy(obj.nbytes, "as_cupy: copy=True")
         return obj.copy(order="K") if copy else obj
     obj = _buffer_of(obj, copy, on_device=True)
     seen = describe(obj, stream=_cupy_stream(cupy, obj))
     found = preflight(seen, "cupy")
     if not found or copy:
-        _allow_copy("as_cupy", found, copy)
+        with _allowed_copy("as_cupy", found, copy):
+            record_copy(seen.nbytes, "")
     if seen.device.type not in ("cuda", "cuda_managed"):
         return cupy.asarray(as_numpy(seen))
     # CuPy copies to its current device, on the current stream of that device.
@@ -194,12 +208,13 @@ def _nearer(framework: str, tensor: Tensor) -> Tensor:
     return tensor.to_device("cpu") if tensor.device.type in ("cuda_host", "cuda_managed") else tensor
 
 
-def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
-    """Raise an error if the export is impossible, or if it needs a copy and `copy` is False."""
+def _allowed_copy(caller: str, found: Preflight, copy: bool | None) -> AbstractContextManager[None]:
+    """Return the context of a copy, for `trace_copies`; raise if the export is impossible, or if `copy` is False."""
     if found.verdict == "impossible":
         raise ExchangeError(f"{caller}: {found.reason}; {found.fix}")
     if copy is False:
         raise ExchangeError(f"{caller}: copy=False, but {found.reason}; {found.fix}")
+    return because(f"{caller}: {found.reason or 'copy=True'}")
 
 
 @functools.cache

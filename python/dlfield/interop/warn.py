@@ -1,4 +1,4 @@
-"""Warnings at the line of the user's code that called dlfield."""
+"""The line of the user's code that called dlfield, and warnings there."""
 
 import os
 import sys
@@ -27,11 +27,17 @@ def called_by_others(function: _Function) -> _Function:
 
 def warn(message: str) -> None:
     """Issue a `LayoutWarning` at the line that called dlfield."""
-    warnings.warn(message, LayoutWarning, stacklevel=_level())
+    warnings.warn(message, LayoutWarning, stacklevel=_caller()[0])
 
 
-def _level() -> int:
-    """Return the stack level of the caller of dlfield, counted from the function that calls this one."""
+def callers_line() -> str:
+    """Return the line that called dlfield, as "file.py:12"."""
+    frame = _caller()[1]
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _caller() -> tuple[int, FrameType | None]:
+    """Return the stack level of the caller of dlfield, counted from the function that calls this one, and its frame."""
     frame: FrameType | None = sys._getframe(1)
     level, in_between = 1, False
     while frame is not None:
@@ -41,4 +47,4 @@ def _level() -> int:
             break
         frame = frame.f_back
         level += 1
-    return level
+    return level, frame

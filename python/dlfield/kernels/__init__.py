@@ -9,7 +9,7 @@ from functools import update_wrapper
 from types import FrameType, FunctionType
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
-from dlfield._native import Bound, Error, FieldSpec, Signature, Tensor, _as_optional
+from dlfield._native import BoundCall, Error, FieldSpec, Signature, Tensor, _as_optional
 from dlfield.kernels.annotations import evaluated, field_spec
 from dlfield.kernels.scalars import Scalar, scalar
 
@@ -221,8 +221,8 @@ class _Kernel:
         for name, parameter in self.parameters.items():
             value = name
             if name in self.fields:
-                # Attributes of `Bound` come before fields of the same name.
-                value = f"{p}fields[{name!r}]" if hasattr(Bound, name) else f"{p}fields.{name}"
+                # Attributes of `BoundCall` come before fields of the same name.
+                value = f"{p}fields[{name!r}]" if hasattr(BoundCall, name) else f"{p}fields.{name}"
             found.append(f"{name}={value}" if parameter.kind is parameter.KEYWORD_ONLY else value)
         return ", ".join(found)
 

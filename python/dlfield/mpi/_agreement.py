@@ -19,6 +19,8 @@ class RankError(Error, RuntimeError):
     The process that failed raises its own error instead.
     """
 
+    __module__ = "dlfield.mpi"
+
 
 def duplicate(comm: Any) -> MPI.Cartcomm:
     """Return a communicator of its own for an exchange; an error if it has no grid.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlfield._native import DeviceError, DimsError, LayoutError, Tensor, _tensor
-from dlfield.interop.labels import by_label, labels_of
+from dlfield.interop.labels import by_label, halo_widths, labels_of
 from dlfield.mpi._geometry import Axis, FieldShape, Widths
 
 # The processor reads and writes this memory.
@@ -67,7 +67,7 @@ def specification(
         found = own if halo is None else by_label("halo", halo, labels, own or (0,) * len(labels))
     else:
         try:
-            extents, found = [operator.index(size) for size in spec], by_label("halo", halo, labels, (0,) * len(labels))
+            extents, found = [operator.index(size) for size in spec], halo
         except TypeError:
             raise TypeError(
                 f"spec: expected a field with dims, or its extents along {labels}, got {type(spec).__name__}"
@@ -95,24 +95,9 @@ def specification(
     return Specification(labels, sizes, widths, tuple(bool(wrapped) for wrapped in around))
 
 
-def halo_widths(halo: Any, labels: Sequence[str]) -> Widths:
-    """Return a halo as pairs: from one number for all, or a number or a pair for each of the labels."""
-    try:
-        each = [halo] * len(labels) if not isinstance(halo, Sequence) else list(halo)
-        pairs = [tuple(map(operator.index, width if isinstance(width, Sequence) else (width, width))) for width in each]
-    except TypeError:
-        pairs = [()]
-    if len(pairs) != len(labels) or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
-        raise LayoutError(
-            f"halo: expected a number of points, or for each of the dims {' '.join(labels)} a number or (lower, "
-            f"upper), at least 0, got {halo!r}"
-        )
-    return tuple((pair[0], pair[1]) for pair in pairs)
-
-
 def narrower(halo: Any, spec: Specification) -> Widths:
     """Return the halo of one call, which is at most that of the specification."""
-    widths = halo_widths(by_label("halo", halo, spec.dims, (0,) * len(spec.dims)), spec.dims)
+    widths = halo_widths(halo, spec.dims)
     for label, found, most in zip(spec.dims, widths, spec.widths, strict=True):
         if found[0] > most[0] or found[1] > most[1]:
             raise LayoutError(f"halo: {found} along {label}; the exchange was built for {most} at most")

@@ -64,6 +64,8 @@ class HaloExchange:
     3.0
     """
 
+    __module__ = "dlfield.mpi"
+
     def __init__(
         self,
         comm: Any,

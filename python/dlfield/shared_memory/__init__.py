@@ -36,6 +36,7 @@ from dlfield._native import (
     _rebuild,
     _wait,
 )
+from dlfield.interop.copies import record_copy
 from dlfield.shared_memory import sent as _sent
 from dlfield.shared_memory.files import (
     State,
@@ -112,6 +113,7 @@ def share(tensor: Tensor) -> Tensor:
     else:
         made = _rebuild(_create_on_device(tensor, nbytes, state, file, token), state)
     made[...] = tensor
+    record_copy(tensor.nbytes, "share() copies into shared memory")
     # Whoever is given the name reads at once.
     _wait(made)
     return made

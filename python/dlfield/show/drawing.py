@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dlfield._native import DimsError, Error, LayoutError, Tensor, _tensor
+from dlfield._native import DimsError, Error, Tensor, _tensor
 from dlfield.files.path import text_of_path
 from dlfield.show.cache_lines import LINE, Line, Part, Skipped, memory_lines
 from dlfield.show.html import size_text
@@ -29,6 +29,8 @@ _NAMES = {"point": "domain", "halo": "halo", "padding": PADDING}
 class Drawing:
     """An SVG picture from `draw`. A notebook shows it; `str` and `svg` are the text of the file."""
 
+    __module__ = "dlfield"
+
     __slots__ = ("_inline", "svg")
 
     def __init__(self, svg: str, inline: str) -> None:
@@ -39,11 +41,11 @@ class Drawing:
     def save(self, path: str | bytes | os.PathLike[Any]) -> None:
         """Write the picture to a file.
 
-        Raises `LayoutError` for a name that does not end in `.svg`.
+        Raises `ValueError` for a name that does not end in `.svg`.
         """
         target = Path(text_of_path(path))
         if target.suffix != ".svg":
-            raise LayoutError(f"path: expected a name that ends in '.svg', got {str(target)!r}")
+            raise ValueError(f"path: expected a name that ends in '.svg', got {str(target)!r}")
         target.write_text(self.svg, encoding="utf8")
 
     def _repr_html_(self) -> str:

@@ -1,83 +1,78 @@
-"""`python -m dlfield explain`: what an array is, how it lies in memory, and which frameworks can share it."""
+"""What an array is, how it lies in memory, and which frameworks can share it: `explain`."""
 
-import importlib
 import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import dlfield as dl
 from dlfield.show.html import size_text
 from dlfield.show.plane import PADDING, Cell, Plane, padding_text
 
+__all__ = ["FRAMEWORKS", "Explanation", "explain", "explained"]
+
 _MAX_ROWS = 12
 _MAX_COLUMNS = 24
 _SIGNS = {"point": "o", "halo": "h", "padding": "."}
-_FRAMEWORKS: tuple[Literal["numpy", "torch", "jax", "cupy"], ...] = ("numpy", "torch", "jax", "cupy")
+#: The frameworks that `preflight` knows.
+FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
 
 
-class ExplainError(Exception):
-    """The target names no array; the text says why."""
+class Explanation(str):
+    """The text of `explain`, which an interpreter or a notebook shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
-def explain(target: str) -> str:
-    """Return the text about a file, `FILE.npy` or `FILE.dlf`, or about an object, `MODULE:NAME`.
+def explain(array: Any) -> Explanation:
+    """Explain what an array is: its memory, a picture of its rows, and which frameworks can share it.
 
-    Raises `ExplainError` for a target that names no array.
+    Parameters
+    ----------
+    array
+        A field, or any array that `from_dlpack` takes.
+
+    Returns
+    -------
+    str
+        The text; without `print` an interpreter shows it line by line, too. Only frameworks that this process has
+        imported are asked; `preflight` imports the others.
+
+    Raises
+    ------
+    NotAnArrayError
+        `array` has no array protocol. Exceptions of its protocol pass through.
 
     Example
     -------
-    >>> print(explain("math:pi"))
-    Traceback (most recent call last):
-        ...
-    dlfield.show.explain.ExplainError: TARGET: expected an array, got math:pi, a float
+    >>> import dlfield as dl
+    >>> explained = dl.explain(dl.zeros((2, 3, 4), layout=(0, 2, 1), halo=(0, 1, 0)))
+    >>> print(explained.partition("address")[0])
+    what       a dlfield.Tensor
+    shape      (2, 3, 4)
+    dtype      float64
+    size       192 bytes
+    dims       I, J, K
+    strides    (96, 8, 24) bytes
+    layout     (0, 2, 1), compact, neither in C nor in Fortran order
+    <BLANKLINE>
     """
-    array: Any = _file(target) if Path(target).suffix in (".npy", ".dlf") else _object(target)
-    try:
-        described = dl.describe(array)
-        # PyTorch's tensors that require grad are described, but no field may own them.
-        tensor = dl.from_dlpack(array.detach() if getattr(array, "requires_grad", False) else array)
-    except dl.NotAnArrayError:
-        raise ExplainError(f"TARGET: expected an array, got {target}, a {type(array).__name__}") from None
-    except Exception as error:  # anything that a protocol of the user's object raises
-        raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
-    rows = [("what", f"{target}, a {type(array).__module__.partition('.')[0]}.{type(array).__name__}")]
+    return Explanation(explained(array, "", [name for name in FRAMEWORKS if name in sys.modules]))
+
+
+def explained(array: Any, target: str, asked: Sequence[str]) -> str:
+    """Return the text about an array that is called `target`, with what the frameworks in `asked` say."""
+    described = dl.describe(array)
+    # PyTorch's tensors that require grad are described, but no field may own them.
+    tensor = dl.from_dlpack(array.detach() if getattr(array, "requires_grad", False) else array)
+    rows = [("what", f"{target}a {type(array).__module__.partition('.')[0]}.{type(array).__name__}")]
     rows += _facts(described, tensor)
     picture = _picture(tensor) if tensor.size else ["no elements"]
-    shared = [("framework", "without a copy?"), *_shared(array)]
+    shared = [("framework", "without a copy?"), *_shared(array, asked)]
     return "\n".join([*_table(rows), "", *picture, "", *_table(shared)])
-
-
-def _file(target: str) -> dl.Tensor:
-    try:
-        return dl.open_field(target)
-    except OSError as error:
-        raise ExplainError(f"TARGET: cannot open {target}: {error.strerror or error}") from error
-    except Exception as error:  # any header of a file
-        raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
-
-
-def _object(target: str) -> Any:
-    module, colon, name = target.partition(":")
-    if not (module and colon and name):
-        raise ExplainError(
-            f"TARGET: expected a file .npy or .dlf, or MODULE:NAME, such as mymodel:field, got {target!r}"
-        )
-    try:
-        found: Any = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # anything that the user's module raises
-        raise ExplainError(f"TARGET: cannot import {module}: {_said(error)}") from error
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except Exception as error:  # anything that a property or `__getattr__` raises
-            raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
-    return found
-
-
-def _said(error: BaseException) -> str:
-    text = str(error).partition("\n")[0]
-    return text if isinstance(error, dl.Error) else f"{type(error).__name__}: {text}"
 
 
 def _facts(described: dl.Descriptor, tensor: dl.Tensor) -> Iterator[tuple[str, str]]:
@@ -87,8 +82,7 @@ def _facts(described: dl.Descriptor, tensor: dl.Tensor) -> Iterator[tuple[str, s
     labels = ", ".join(tensor.dims)
     yield "dims", labels if described.dims is not None else f"not stated; dlfield's default is {labels or 'none'}"
     yield "strides", f"{described.strides} bytes"
-    orders = [name for order, name in (("C", "C"), ("F", "Fortran")) if described.is_contiguous(order)]  # type: ignore[arg-type]
-    yield "layout", f"{described.layout}, " + (f"compact in {' and '.join(orders)} order" if orders else "not compact")
+    yield "layout", f"{described.layout}, {_compactness(described)}"
     yield "address", f"a multiple of {described.alignment()} bytes"
     if tensor.alignment_size > tensor.itemsize:
         yield "alignment", f"{tensor.alignment_size} bytes at index {tensor.aligned_index}"
@@ -125,15 +119,32 @@ def _sign(cell: Cell | None) -> str:
     return ("|" if cell.aligned else " ") + _SIGNS[cell.kind]
 
 
-def _shared(array: Any) -> Iterator[tuple[str, str]]:
-    for name in _FRAMEWORKS:
+def _compactness(described: dl.Descriptor) -> str:
+    """Return whether the elements lie in memory without gaps, and in which order."""
+    orders = [name for order, name in (("C", "C"), ("F", "Fortran")) if described.is_contiguous(order)]  # type: ignore[arg-type]
+    if orders:
+        return f"compact in {' and '.join(orders)} order"
+    expected = described.itemsize
+    for _, stride, extent in sorted(zip(described.layout, described.strides, described.shape, strict=True))[::-1]:
+        if extent > 1 and abs(stride) != expected:
+            return "not compact: there are gaps" if abs(stride) > expected else "elements share memory"
+        expected *= extent
+    backwards = any(stride < 0 for stride in described.strides)
+    return "compact, backwards in memory" if backwards else "compact, neither in C nor in Fortran order"
+
+
+def _shared(array: Any, asked: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in FRAMEWORKS:
         if importlib.util.find_spec(name) is None:
             yield name, "not installed"
-            continue
-        try:
-            yield name, str(dl.preflight(array, name))
-        except Exception as error:  # a broken installation of one framework must not hide the others
-            yield name, f"cannot be asked: {_said(error)}"
+        elif name not in asked:
+            yield name, f"not imported here; preflight(..., {name!r}) asks it"
+        else:
+            try:
+                yield name, str(dl.preflight(array, name))  # type: ignore[arg-type]
+            except Exception as error:  # a broken installation of one framework must not hide the others
+                text = str(error).partition("\n")[0]
+                yield name, f"cannot be asked: {type(error).__name__}: {text}"
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:

@@ -57,6 +57,8 @@ else:
         (True, True)
         """
 
+        __module__ = "dlfield.storage"
+
         _memory: ClassVar[frozenset[str]] = frozenset({"host", "managed", "device"})
         _classes: ClassVar[tuple[type, ...]] = (Tensor, SoftwareManagedGPUStorage)
 
@@ -69,6 +71,8 @@ else:
         >>> isinstance(storage.zeros((4, 3)), storage.CPUStorage)
         True
         """
+
+        __module__ = "dlfield.storage"
 
         _memory = frozenset({"host"})
         _classes = ()
@@ -83,6 +87,8 @@ else:
         False
         """
 
+        __module__ = "dlfield.storage"
+
         _memory = frozenset({"device"})
         _classes = ()
 
@@ -95,6 +101,8 @@ else:
         >>> isinstance(storage.zeros((4, 3)), storage.CUDAManagedGPUStorage)
         False
         """
+
+        __module__ = "dlfield.storage"
 
         _memory = frozenset({"managed"})
         _classes = ()

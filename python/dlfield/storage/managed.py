@@ -35,6 +35,8 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
     ...     assert field.sync_state.state == storage.SyncState.SYNC_HOST_DIRTY
     """
 
+    __module__ = "dlfield.storage"
+
     __slots__ = ()
 
     # Higher than that of tensors, of which it has two.

@@ -34,6 +34,8 @@ class SyncState:
     >>> sync_state.state = SyncState.SYNC_CLEAN
     """
 
+    __module__ = "dlfield.storage"
+
     SYNC_CLEAN: ClassVar[int] = 0
     SYNC_HOST_DIRTY: ClassVar[int] = 1
     SYNC_DEVICE_DIRTY: ClassVar[int] = 2

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{DTypeErrorKind, Error, ErrorOf, ExchangeError, SignatureErrorKind};
+use crate::error::{DTypeErrorKind, Error, ErrorOf, ExchangeError, LayoutErrorKind, SignatureErrorKind};
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
 use crate::python::package;
@@ -24,11 +24,12 @@ pub enum ErrorKind {
     Exchange,
     NoSuchBuffer,
     NotAnArray,
+    Overlap,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of the enumeration.
-    const ALL: [ErrorKind; 7] = [
+    const ALL: [ErrorKind; 8] = [
         ErrorKind::Layout,
         ErrorKind::DType,
         ErrorKind::Dims,
@@ -36,6 +37,7 @@ impl ErrorKind {
         ErrorKind::Exchange,
         ErrorKind::NoSuchBuffer,
         ErrorKind::NotAnArray,
+        ErrorKind::Overlap,
     ];
 
     /// Name, docstring and builtin bases.
@@ -60,6 +62,11 @@ impl ErrorKind {
                 ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup, ty])
             }
             ErrorKind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
+            ErrorKind::Overlap => (
+                "OverlapError",
+                "A field that is written and shares memory with another one, or with itself.",
+                vec![value],
+            ),
         }
     }
 }
@@ -164,10 +171,14 @@ impl ErrorKind {
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         match error {
-            Error::Signature(error) if error.kind() == SignatureErrorKind::Fields => {
-                new_error::<PyTypeError>(error.to_string())
+            Error::Signature(error) => match error.kind() {
+                SignatureErrorKind::Fields => new_error::<PyTypeError>(error.to_string()),
+                SignatureErrorKind::Overlap => ErrorKind::Overlap.error(error.to_string()),
+                SignatureErrorKind::Sizes => ErrorKind::Layout.error(error.to_string()),
+            },
+            Error::Layout(error) if error.kind() == LayoutErrorKind::Overlap => {
+                ErrorKind::Overlap.error(error.to_string())
             }
-            Error::Signature(error) => ErrorKind::Layout.error(error.to_string()),
             Error::Layout(error) => ErrorKind::Layout.error(error.to_string()),
             Error::DType(error) if error.kind() == DTypeErrorKind::ByteOrder => {
                 let error = error.with_fix(&"convert it with .astype(dtype.newbyteorder('='))");

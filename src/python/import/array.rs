@@ -15,6 +15,7 @@ use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, refused_copy};
 use crate::python::import::{numpy, type_info};
 use crate::python::py_owner::PyOwner;
+use crate::python::trace;
 use crate::tensor::Owner;
 
 static COPY: Keyword = Keyword::new("copy");
@@ -36,13 +37,17 @@ pub(super) fn import(
     } else {
         method.call(py, [], None)?
     };
-    if shared && is_fresh(&array) {
+    let is_copy = is_fresh(&array);
+    if shared && is_copy {
         return Err(refused_copy(request.ownership, "__array__ returned an array made for this call").into());
     }
     let inner_request = Request { ownership: Ownership::Share, ..*request };
     if !numpy::import(&array, &inner_request, imported)? && !numpy::import_subclass(&array, &inner_request, imported)? {
         let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
         return Err(ExchangeError::new("__array__", &allowed, &got).into());
+    }
+    if is_copy {
+        trace::copied(py, imported.descriptor.nbytes(), || "__array__ has made an array for this call".to_owned());
     }
     // The array may not keep the object that has the memory; a description keeps that object itself.
     imported.owner_needs_object = request.ownership == Ownership::Borrow;

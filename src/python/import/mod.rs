@@ -55,7 +55,7 @@ pub use self::stream_sync::synchronize_described;
 pub use self::table::{describe, share};
 pub use self::torch::refuse_grad as refuse_grad_of_torch;
 pub use self::type_info::is_torch;
-pub use self::unwrap::{inner_of, with_given_origin};
+pub use self::unwrap::{inner_of, is_field, with_given_origin};
 use crate::layout::Metadata;
 use crate::tensor::Tensor;
 

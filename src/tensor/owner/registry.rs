@@ -7,8 +7,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use super::{Owner, OwnerInner, OwnerKind};
+use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::layout::extents::Extents;
 use crate::memory::fork::ForkLock;
 use crate::memory::{Block, Totals, counted};
 
@@ -19,16 +22,27 @@ pub struct BlockInfo {
     pub address: usize,
     /// Bytes that were requested.
     pub bytes: usize,
-    /// Bytes of the elements of the field that it was allocated for; `None` if it is not known.
-    pub element_bytes: Option<usize>,
     /// Device of the memory.
     pub device: Device,
-    /// The labels that the field was allocated with.
-    pub dims: Option<Dims>,
+    /// The field that it was allocated for; `None` if it is not known.
+    pub field: Option<BlockField>,
     /// How many tensors, views and exports share it.
     pub owners: usize,
     /// Whether another library, or another process, has had access to it.
     pub exported: bool,
+}
+
+/// What a block was allocated for.
+#[derive(Clone, Debug)]
+pub struct BlockField {
+    /// Bytes of the elements.
+    pub nbytes: i64,
+    /// Extents.
+    pub shape: Extents,
+    /// Element type.
+    pub dtype: DType,
+    /// Labels.
+    pub dims: Dims,
 }
 
 /// What [`report`] returns.
@@ -58,9 +72,8 @@ pub(super) fn enter(owner: &Arc<OwnerInner>, device: Device) {
     let info = BlockInfo {
         address: block.as_ptr().addr(),
         bytes: block.len(),
-        element_bytes: None,
         device,
-        dims: None,
+        field: None,
         owners: 0,
         exported: false,
     };
@@ -91,15 +104,19 @@ pub(super) fn into_inner(owner: Arc<OwnerInner>) -> Option<OwnerInner> {
 }
 
 impl Owner {
-    /// Says for what the block was allocated.
+    /// Says for which field the block was allocated.
     #[inline]
-    pub(in crate::tensor) fn describe_block(&self, element_bytes: i64, dims: Option<&Dims>) {
+    pub(in crate::tensor) fn describe_block(&self, field: &Descriptor) {
         let Some(inner) = &self.0 else { return };
         if matches!(&*inner.kind, OwnerKind::Block(block) if !block.is_small()) {
             LIST.with(|list| {
                 if let Some(entry) = list.get_mut(&Arc::as_ptr(inner).addr()) {
-                    entry.element_bytes = usize::try_from(element_bytes).ok();
-                    entry.dims = dims.cloned();
+                    entry.field = Some(BlockField {
+                        nbytes: field.nbytes(),
+                        shape: Extents::from_slice(field.shape()),
+                        dtype: field.dtype(),
+                        dims: field.dims().cloned().unwrap_or_else(|| Dims::standard(field.ndim())),
+                    });
                 }
             });
         }

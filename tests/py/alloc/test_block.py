@@ -110,7 +110,8 @@ def check_sums(report: dl.MemoryReport) -> None:
 def test_a_block_and_who_shares_it() -> None:
     field = dl.zeros((100, 100, 10), "f4", dims="KJI", alignment_size=64)
     found = listed(field)
-    assert found == (field.block.ptr, 640_000, 240_000, "cpu", ("K", "J", "I"), 1, False)
+    shown = (("K", "J", "I"), 1, False, (100, 100, 10), "float32", None)
+    assert found == (field.block.ptr, 640_000, 240_000, "cpu", *shown)
     views = [field[1:], field.T]
     assert listed(field).owners == 3
     del views
@@ -205,10 +206,31 @@ def test_a_fork_reports_its_own_memory() -> None:
     assert output.strip() == "done"
 
 
-def test_the_text_is_a_table() -> None:
+def test_the_text_is_a_sentence_and_a_table() -> None:
     field = dl.zeros((100, 1000), dims="KI")
     text = str(dl.memory_report())
     first, heading, *rows = text.splitlines()
-    assert first.startswith(f"{dl.memory_report().nbytes:,} bytes: ")
-    assert heading.split() == ["address", "bytes", "padding", "device", "dims", "owners", "exported"]
-    assert [hex(field.block.ptr), "800,000", "0", "cpu", "K,I", "1", "no"] in [row.split() for row in rows]
+    assert first.startswith(f"{dl.memory_report().nbytes:,} bytes are in use, in ")
+    assert " ".join(heading.split()) == "address bytes padding shape dtype dims device owners exported"
+    shown = f"{field.block.ptr:#x} 800,000 0 (100, 1000) float64 K I cpu 1 no"
+    assert shown in [" ".join(row.split()) for row in rows]
+
+
+def test_lines_that_allocated_are_known_if_asked_for() -> None:
+    before = dl.zeros(100_000)
+    dl.memory.trace_lines()
+    try:
+        made = {
+            "zeros": dl.zeros((100, 100, 10)),
+            "from_array": dl.from_array(np.zeros(100_000)),
+            "copy": before.copy(),
+            "arithmetic": before + 1,
+        }
+        places = {name: listed(field).place for name, field in made.items()}
+        assert listed(made["zeros"][1:]).place == places["zeros"]
+    finally:
+        dl.memory.trace_lines(False)
+    first = test_lines_that_allocated_are_known_if_asked_for.__code__.co_firstlineno + 5
+    assert places == {name: f"{__file__}:{first + number}" for number, name in enumerate(made)}
+    assert listed(before).place is None
+    assert listed(made["zeros"]).place is None

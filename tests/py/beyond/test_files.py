@@ -203,7 +203,7 @@ def test_after_an_error_the_old_file_is_there_and_no_other(tmp_path: Path, monke
     assert [file.name for file in tmp_path.iterdir()] == ["field.dlf"]
     assert path.read_bytes() == before
     for wrong in ("field", "field.bin", "field.npz", ".dlf"):
-        with pytest.raises(dl.LayoutError, match=r"^path: "):
+        with pytest.raises(ValueError, match=r"^path: "):
             dl.save_field(tmp_path / wrong, dl.zeros((2,)))
     with pytest.raises(FileNotFoundError):
         dl.save_field(tmp_path / "absent" / "field.dlf", dl.zeros((2,)))

@@ -1,4 +1,4 @@
-"""`python -m dlfield` and its page of the documentation."""
+"""The command `dlfield`, also `python -m dlfield`, and its page of the documentation."""
 
 import doctest
 import json
@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from io import StringIO
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from childproc import run_python
 from dlfield.__main__ import main
 from dlfield.cli import bench as _bench
 from page_code import DOCS, FLAGS, blocks, run_session
@@ -117,7 +118,7 @@ def output_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple
     return status, printed.out + printed.err
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["info", "--nonsense"], ["explain"], ["bench", "x"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["info", "--nonsense"], ["explain"], ["bench", "x"]])
 def test_wrong_arguments_are_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     status, text = output_of(arguments, capsys)
     assert (status, text.startswith("usage: ")) == (2, True)
@@ -140,7 +141,9 @@ def test_help_names_what_a_command_takes(command: str, capsys: pytest.CaptureFix
 
 def test_help_names_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     status, text = output_of(["--help"], capsys)
-    assert status == 0
+    assert output_of([], capsys) == (0, text)
+    [command] = entry_points(group="console_scripts", name="dlfield")
+    assert (status, command.load()) == (0, main)
     assert f"{{{','.join(COMMANDS)}}}" in text
     assert (dl.__doc__ or "").splitlines()[0] in " ".join(text.split())
     assert output_of(["--version"], capsys) == (0, f"dlfield {dl.__version__}\n")
@@ -162,7 +165,7 @@ def test_the_commands_print_what_their_page_says(
     monkeypatch.setattr(_bench, "_ROUNDS", 1)
     monkeypatch.setattr(_bench, "_SECONDS", 0.0)
     assert run_session(PAGE.read_text(encoding="utf8")) > 0
-    start = "$ python -m dlfield "
+    start = "$ dlfield "
     commands = [
         block.removeprefix(start).split("\n", 1) for block in blocks(PAGE, "console") if block.startswith(start)
     ]
@@ -256,7 +259,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "found"),
     [
         ("field", ("dims +K, I", "halo +.*2, 2", "at K=0|along I", r"\.\.\. ", "K=39 +.h")),
-        ("plain", ("numpy.ndarray", "not stated; dlfield's default is I, J", "not compact", "protocol")),
+        ("plain", ("numpy.ndarray", "not stated; dlfield's default is I, J", "compact, backwards", "protocol")),
         ("empty", ("no elements",)),
         ("scalar", ("one element", "shape +\\(\\)")),
         ("five", ("shape +.2, 2, 2, 2, 2", "I=0")),
@@ -298,7 +301,36 @@ def test_explain_describes_objects_of_modules(
 def test_explain_says_what_is_wrong_with_its_target(target: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, text = output_of(["explain", target], capsys)
     assert status == 2
-    assert re.search(rf"(?m)^python -m dlfield explain: error: TARGET: {said}", text), text
+    assert re.search(rf"(?m)^dlfield explain: error: TARGET: {said}", text), text
+
+
+def test_explain_in_a_program_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a local variable, with the frameworks that are imported."""
+    array = np.ones((2, 3)).T
+    np.save(tmp_path / "a.npy", array)
+    same = dl.open_field(tmp_path / "a.npy")
+    status, text = output_of(["explain", str(tmp_path / "a.npy")], capsys)
+    first, rest = repr(dl.explain(same)).split("\n", 1)
+    assert (status, first.split()) == (0, ["what", "a", "dlfield.Tensor"])
+    assert text.split("\n", 1)[1].splitlines()[:-4] == rest.splitlines()[:-4]
+    with pytest.raises(dl.NotAnArrayError):
+        dl.explain("text")
+    run_python("import dlfield as dl; text = dl.explain(dl.ones(3)); assert 'torch      not imported' in text, text")
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros((2, 3)), "compact in C order"),
+        (np.zeros((2, 3, 4)).transpose(0, 2, 1), "compact, neither in C nor in Fortran order"),
+        (np.zeros((2, 3))[:, ::-1], "compact, backwards in memory"),
+        (np.zeros((2, 3))[:, ::2], "not compact: there are gaps"),
+        (np.broadcast_to(np.zeros(3), (2, 3)), "elements share memory"),
+        (np.zeros((2, 1, 3))[:, :, :1].T, "not compact: there are gaps"),
+    ],
+)
+def test_explain_says_not_compact_of_gaps_only(array: np.ndarray, said: str) -> None:
+    assert re.search(rf"(?m)^layout .*\), {said}$", dl.explain(array))
 
 
 def test_explain_finds_modules_in_the_current_folder(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_errors_that_no_copy_corrects() -> None:
     array = numbers("float32")
     cases: list[tuple[dl.FieldSpec, Any, type[Exception], str]] = [
         (accessed("w"), readonly, dl.ExchangeError, "access: "),
-        (accessed("w"), shared, dl.LayoutError, "strides: "),
+        (accessed("w"), shared, dl.OverlapError, "strides: "),
         (accessed(), np.zeros(3, "float32"), dl.DimsError, "dims: "),
         (accessed(shape=(4, 3)), array, dl.LayoutError, "shape: "),
         (accessed(), cuda(shape=(3, 4), typestr="<f8"), dl.DeviceError, ".*cuda:0"),
@@ -214,7 +214,7 @@ def test_errors_that_no_copy_corrects() -> None:
     for expected, argument, error, message in cases:
         with pytest.raises(error, match=f'^field "x": {message}'):
             copying(x=expected).bind(x=argument)
-    with pytest.raises(dl.LayoutError, match=r'^field "y": .*shares memory with field "x"'):
+    with pytest.raises(dl.OverlapError, match=r'^field "y": .*shares memory with field "x"'):
         copying(x=accessed(), y=accessed("w")).bind(x=array, y=array)
     on_gpu = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed())
     with pytest.raises(dl.DeviceError, match=r'^field "x": .*cpu.*cuda:0'):

@@ -20,12 +20,12 @@ def test_plain_use_of_a_copy_is_refused() -> None:
     array, fine = numbers("float32"), numbers()
     bound = copying(x=accessed(), y=accessed()).bind(x=array, y=fine)
     message = '^field "x": the kernel gets a temporary copy, which is filled on entry and copied back on exit; use it'
-    for read in (getattr, dl.Bound.__getitem__):
+    for read in (getattr, dl.BoundCall.__getitem__):
         with pytest.raises(RuntimeError, match=message):
             read(bound, "x")
     assert bound.y.ptr == fine.ctypes.data
     assert bound.domain == (3, 4)
-    assert repr(bound).startswith("Bound(x=")
+    assert repr(bound).startswith("BoundCall(domain=")
     with bound:
         found = bound.x
     with pytest.raises(RuntimeError, match=message):

@@ -87,7 +87,7 @@ def test_many_bound_at_once_and_again() -> None:
             bound.__enter__()
         del many, bound
         gc.collect()
-        references.append(sys.getrefcount(dl.Bound))
+        references.append(sys.getrefcount(dl.BoundCall))
     assert references == references[:1] * 3
     # A recycled one is entered like a new one.
     with SIG.bind(a=array(), b=array()) as fields:

@@ -24,11 +24,11 @@ def test_written_fields_share_memory_with_no_other() -> None:
         (pair("rw", "r"), array[5:], 'field "a": .*shares memory with field "b"'),
         (pair("rw", "rw"), array, 'field "a": .*shares memory with field "b"'),
     ):
-        with pytest.raises(dl.LayoutError, match=f"^{message}"):
+        with pytest.raises(dl.OverlapError, match=f"^{message}"):
             sig.bind(a=array, b=b)
     part = array[3:4]
     for same in (torch_of(part), dl.from_dlpack(part), Producer(FakeTensor(part)), Hooked(part, [])):
-        with pytest.raises(dl.LayoutError, match="shares memory"):
+        with pytest.raises(dl.OverlapError, match="shares memory"):
             pair().bind(a=array, b=same)
     # Fields that are only read may share memory.
     assert pair("r", "r").bind(a=array, b=array).a.ptr == array.ctypes.data
@@ -39,7 +39,7 @@ def test_columns_parts_and_halos_do_not_share() -> None:
     both = dl.Signature(inner=F8, out=W8)
     assert both.bind(inner=block[1:-1, 1:-1, 1:-1], out=block[:1]).domain == (1, 4, 4)
     assert both.bind(inner=block[:, ::2], out=block[:, 1::2]).domain == (6, 3, 6)
-    with pytest.raises(dl.LayoutError, match="shares memory"):
+    with pytest.raises(dl.OverlapError, match="shares memory"):
         both.bind(inner=block[1:-1], out=block[:, :, 5:])
     numbers = np.zeros((3, 3, 3), "complex128")
     assert both.bind(inner=numbers.real, out=numbers.imag).domain == (3, 3, 3)
@@ -60,7 +60,7 @@ def test_sharing_is_numpys_exact_answer(a: tuple[slice, slice], b: tuple[slice, 
     one, other = block[a], block[b]
     sig = dl.Signature(a=spec(), b=spec(access="w"))
     if np.shares_memory(one, other):
-        with pytest.raises(dl.LayoutError, match="shares memory"):
+        with pytest.raises(dl.OverlapError, match="shares memory"):
             sig.bind(a=one, b=other)
     else:
         assert sig.bind(a=one, b=other).b.ptr == other.ctypes.data
@@ -80,7 +80,7 @@ def test_overlap_can_be_allowed() -> None:
     for b in (array, array[::-1], array[3:]):
         assert sharing().bind(a=array, b=b).b.ptr == b.ctypes.data
     # A field still may not overlap itself.
-    with pytest.raises(dl.LayoutError, match="make elements share memory"):
+    with pytest.raises(dl.OverlapError, match="make elements share memory"):
         sharing().bind(a=array, b=np.lib.stride_tricks.as_strided(array, (3,), (0,)))
 
 
@@ -105,7 +105,7 @@ def test_a_temporary_of_other_elements_that_overlap_is_refused() -> None:
         (sharing("copy", dtype="float32"), array),
         (sharing("copy", alignment_size=4096), array),
     ):
-        with pytest.raises(dl.LayoutError, match=r'^field "b": it shares memory with field "a", and a temporary copy'):
+        with pytest.raises(dl.OverlapError, match=r'^field "b": it shares memory with field "a", and a temporary copy'):
             sig.bind(a=array, b=b)
     # Without a temporary, or apart from each other, they are used.
     sharing("copy").bind(a=np.zeros(4), b=np.zeros(4)[::-1])

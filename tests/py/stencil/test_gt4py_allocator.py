@@ -141,3 +141,37 @@ def test_bad_arguments() -> None:
         gtx.zeros(domain, allocator=memory, device=core.Device(core.DeviceType.CPU, 1))
     with pytest.raises(ValueError, match="open"):
         gtx.zeros({IDim: (None, 4)}, allocator=memory)
+
+
+@pytest.mark.parametrize("halo", [(0, 0), (2, 1)])
+@pytest.mark.parametrize("dims", [("I", "K"), ("K", "I")])
+def test_any_array_with_labels_is_a_field_on_its_memory(dims: tuple[str, ...], halo: tuple[int, int]) -> None:
+    tensor = dl.from_array(np.arange(24.0).reshape(6, 4), dims=dims, halo=(halo, halo), backend="gt4py.next")
+    field = ours.as_field(tensor, {"I": IDim, "K": KDim, "J": JDim})
+    assert field.ndarray.ctypes.data == tensor.ptr
+    assert field.ndarray.strides == tensor.strides
+    assert [dim.value for dim in field.domain.dims] == list(dims)
+    assert [(each.start, each.stop) for each in field.domain.ranges] == [(-halo[0], n - halo[0]) for n in (6, 4)]
+    again = dl.from_dlpack(field)
+    assert (again.dims, again.origin, again.ptr) == (tensor.dims, tensor.origin, tensor.ptr)
+    with pytest.raises(dl.DimsError, match="got none for 'K'"):
+        ours.as_field(tensor, {"I": IDim})
+    with pytest.raises(dl.DTypeError, match="complex128; convert"):
+        ours.as_field(tensor.astype("complex128"), {"I": IDim, "K": KDim})
+
+
+@pytest.mark.parametrize("allocator", [None, ours.allocator()])
+@pytest.mark.parametrize("domain", [{IDim: (-1, 5), KDim: 4}, {KDim: 4, IDim: 7}, {IDim: 3}, {}])
+def test_a_field_like_one_of_gt4py_next_has_its_rows_aligned(domain: Any, allocator: Any) -> None:
+    field = gtx.zeros(domain, np.float32, allocator=allocator)
+    like = dl.zeros_like(field)
+    assert (like.strides, like.alignment_size) == (field.ndarray.strides, 64)
+    compact = ours.as_field(dl.zeros((3, 5), dims="I K"), {"I": IDim, "K": KDim})
+    assert dl.zeros_like(compact).strides == (40, 8)
+
+
+def test_the_type_of_the_device_has_the_name_of_gt4pys_allocators() -> None:
+    for device in ("cpu", "cuda:0"):
+        mine = ours.allocator(device)
+        assert mine.device_type is mine.__gt_device_type__
+    assert ours.allocator().device_type is theirs.StandardCPUFieldBufferAllocator().device_type

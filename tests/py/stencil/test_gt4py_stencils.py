@@ -207,7 +207,7 @@ def test_later_calls_are_checked_too(stencil: Any, on_mismatch: Any) -> None:
         ("inp", inp[0], dl.DimsError),
         ("inp", inp[:5], dl.LayoutError),
         ("inp", dl.from_dlpack(inp, dims="IJX"), dl.DimsError),
-        ("inp", out, dl.LayoutError),
+        ("inp", out, dl.OverlapError),
         ("pair", out.repeat(3).reshape(*SHAPE, 3), dl.LayoutError),
         ("out", np.broadcast_to(level, SHAPE), dl.ExchangeError),
         ("level", object(), dl.NotAnArrayError),

@@ -123,7 +123,7 @@ def test_one_array_for_two_fields(stencil_of_two: Any, on_mismatch: Any, make: A
     """It has one temporary: two would lose what is written to one of them."""
     theirs, ours = cube(*DOMAIN), make(cube(*DOMAIN))
     stencil_of_two(theirs, theirs)
-    with pytest.raises(dl.LayoutError, match=r"shares memory with field .* or set allow_overlap"):
+    with pytest.raises(dl.OverlapError, match=r"shares memory with field .* or set allow_overlap"):
         wrap(stencil_of_two, on_mismatch=on_mismatch)(ours, ours)
     wrap(stencil_of_two, on_mismatch=on_mismatch, allow_overlap=True)(ours, ours)
     assert np.array_equal(ours, theirs)
@@ -132,7 +132,7 @@ def test_one_array_for_two_fields(stencil_of_two: Any, on_mismatch: Any, make: A
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
 def test_fields_that_overlap_in_part_get_no_temporary(adding: Any) -> None:
     wrapped, array = wrap(adding, on_mismatch="copy", allow_overlap=True), np.zeros((5, 3, 2), "f4")
-    with pytest.raises(dl.LayoutError, match='field "out": it shares memory with field "inp", and a temporary copy'):
+    with pytest.raises(dl.OverlapError, match='field "out": it shares memory with field "inp", and a temporary copy'):
         wrapped(array[:4], array[1:])
     theirs, ours = np.ones((5, 3, 2)), np.ones((5, 3, 2))
     adding(theirs[:4], theirs[1:])

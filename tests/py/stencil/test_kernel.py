@@ -205,7 +205,7 @@ CALLS: list[tuple[tuple[Any, ...], type[Exception], str]] = [
     ((X, None), TypeError, "argument 'out': expected"),
     ((X.astype("f4"), Y), dl.DTypeError, 'field "inp": dtype: float32'),
     ((X[0], Y), dl.DimsError, 'field "inp": dims: 1 dimensions'),
-    ((X, X), dl.LayoutError, 'field "out": it is written, and shares memory'),
+    ((X, X), dl.OverlapError, 'field "out": it is written, and shares memory'),
 ]
 
 

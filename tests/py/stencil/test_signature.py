@@ -194,4 +194,4 @@ def test_nothing_about_them_can_be_changed(made: Any) -> None:
 
 def test_a_bound_comes_from_bind_only() -> None:
     with pytest.raises(TypeError, match=r"cannot create|No constructor"):
-        dl.Bound()
+        dl.BoundCall()

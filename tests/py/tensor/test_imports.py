@@ -1,10 +1,13 @@
 """With NumPy alone all works that needs no other library, none is imported unasked, and a missing one is named."""
 
+import importlib
 import importlib.util
+import re
 import sys
 
 import pytest
 
+import dlfield as dl
 from childproc import run_cases, run_python
 
 # Each case imports dlfield in a process that has imported NumPy. `pydoc` imports no other library.
@@ -101,6 +104,33 @@ def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
         "does not support loading in subinterpreters" if by_python else "dlfield: does not work in a sub-interpreter"
     )
     assert output.count(refusal) == 2
+
+
+PUBLIC = [
+    "dlfield",
+    "dlfield.cuda",
+    "dlfield.dask",
+    "dlfield.gt4py",
+    "dlfield.memory",
+    "dlfield.storage",
+    "dlfield.xarray",
+]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_classes_show_a_public_module(name: str) -> None:
+    module = importlib.import_module(name)
+    classes = [found for found in (getattr(module, name) for name in module.__all__) if isinstance(found, type)]
+    for found in classes:
+        assert found.__module__ in PUBLIC, found
+        assert getattr(sys.modules[found.__module__], found.__name__) is found
+
+
+def test_dir_lists_what_is_public() -> None:
+    assert set(dir(dl)) == {*dl.__all__, "gt4py", "memory", "storage", "xarray"}
+    assert all(hasattr(dl, name) for name in dl.__all__)
+    with pytest.raises(AttributeError, match=re.escape("write dl.open_field(path)")):
+        getattr(dl, "load_field")  # noqa: B009
 
 
 # The name of a library, and how it is installed.

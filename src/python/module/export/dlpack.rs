@@ -103,7 +103,7 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
         Some(ordered(py, tensor, request, elsewhere)?)
     } else {
         args::check_stream(request.stream, found)?;
-        if request.copy == Some(true) { Some(copies::copy_like(py, tensor)?) } else { None }
+        if request.copy == Some(true) { Some(copies::copy_like(py, tensor, "__dlpack__(copy=True)")?) } else { None }
     };
     let there = made.as_ref().unwrap_or(tensor);
     let copied = request.copy == Some(true) || there.descriptor().ptr() != tensor.descriptor().ptr();

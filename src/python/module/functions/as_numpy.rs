@@ -11,6 +11,7 @@ use crate::python::import::not_an_array;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export;
 use crate::python::module::values;
+use crate::python::trace;
 
 /// Keywords that others use, and what to write here.
 const HINTS: [(&str, &str); 1] = [("dtype", "it shares elements as they are; pass field.astype(...)")];
@@ -53,8 +54,13 @@ fn as_numpy<'py>(
     args::no_keywords("as_numpy", others, &HINTS, &["obj", "copy"])?;
     let copy = copy.map_or(Ok(None), args::copy)?;
     if is_exact(obj) {
-        let keep = pyo3::intern!(py, "K");
-        return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
+        if copy != Some(true) {
+            return Ok(obj.clone());
+        }
+        let copied = obj.call_method1(pyo3::intern!(py, "copy"), (pyo3::intern!(py, "K"),))?;
+        let bytes = copied.getattr(pyo3::intern!(py, "nbytes"))?.extract()?;
+        trace::copied(py, bytes, || "as_numpy: copy=True".to_owned());
+        return Ok(copied);
     }
     if let Ok(tensor) = obj.cast_exact::<PyTensor>()
         && copy != Some(true)
@@ -66,7 +72,7 @@ fn as_numpy<'py>(
     }
     let value = values::value(obj, Device::CPU, None)?.ok_or_else(|| not_an_array(obj))?;
     let copied = if value.descriptor().device().is_host_readable() {
-        copies::copy_like(py, &value)?
+        copies::copy_like(py, &value, "as_numpy: copy=True")?
     } else {
         copies::to(py, &value, Device::CPU, Some(true))?
     };

@@ -10,6 +10,7 @@ use crate::python::interrupt;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::keywords::{Given, Keywords};
+use crate::python::trace;
 use crate::tensor::Tensor;
 
 /// The arguments of an allocation function.
@@ -28,7 +29,9 @@ impl<'py> Call<'_, 'py> {
     #[inline(always)]
     pub(super) fn create(&self, fill: impl FnOnce(&mut Tensor) -> PyResult<()>) -> PyResult<Bound<'py, PyTensor>> {
         let made = freelist::create(self.py, |made: &mut PyTensor| fill(&mut made.0));
-        made.map_err(|error| self.with_host_hint(error))
+        let made = made.map_err(|error| self.with_host_hint(error))?;
+        trace::allocated(self.py, &made.get().0);
+        Ok(made)
     }
 
     /// Adds to the error of a preset for a device that is not there how to have its layout on the host.

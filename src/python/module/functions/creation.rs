@@ -25,6 +25,7 @@ use crate::python::module::functions::call::Call;
 use crate::python::module::functions::keywords::{self, FOREIGN_KEYWORDS, Keywords, too_many};
 use crate::python::module::functions::specs::{converted, fresh, like, value_as_shape, with_metadata_of};
 use crate::python::module::functions::{data_argument, docstring, fill_value, given_memory};
+use crate::python::trace;
 use crate::tensor::Tensor;
 
 /// Allocates a field with undefined values.
@@ -65,6 +66,9 @@ fn filled(
     })
 }
 
+/// Why it copies, for `trace_copies`.
+const FROM_ARRAY: &str = "from_array always copies";
+
 /// Copies a small NumPy array at once: while this thread keeps the GIL and runs no other code, nobody moves the memory.
 /// Returns whether it has.
 fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor: &mut Tensor) -> PyResult<bool> {
@@ -86,6 +90,7 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
         // SAFETY: the array's memory, which stays where it is until this returns. If another thread writes to it without the
         // GIL, which is the program's responsibility as with every array library, the copy has old or new elements.
         unsafe { tensor.allocate_copy_of(&spec, &data) }?;
+        trace::copied(call.py, data.nbytes(), || FROM_ARRAY.to_owned());
     }
     Ok(at_once)
 }
@@ -94,7 +99,7 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
 fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyResult<()> {
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
-        match copies::copy_into(py, spec, data) {
+        match copies::copy_into(py, spec, data, FROM_ARRAY) {
             Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
             copied => {
                 *tensor = copied?;
@@ -104,13 +109,13 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     }
     let data = copies::to(py, data, Device::CPU, None)?;
     if known {
-        *tensor = copies::copy_into(py, spec, &data)?;
+        *tensor = copies::copy_into(py, spec, &data, FROM_ARRAY)?;
         return Ok(());
     }
     // NumPy can cast more element types.
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
-    *tensor = if spec.device() == Device::CPU { cast } else { copies::copy_into(py, spec, &cast)? };
+    *tensor = if spec.device() == Device::CPU { cast } else { copies::copy_into(py, spec, &cast, FROM_ARRAY)? };
     Ok(())
 }
 

@@ -165,7 +165,7 @@ fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6],
     if let Some(wanted) = elsewhere {
         *tensor = moved(obj.py(), tensor, wanted, &request)?;
     } else if copy == Some(true) {
-        let copied = copies::copy_like(obj.py(), tensor)?;
+        let copied = copies::copy_like(obj.py(), tensor, "from_dlpack: copy=True")?;
         release.after_copy(obj.py(), found)?;
         *tensor = copied;
     }

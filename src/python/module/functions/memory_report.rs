@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 
 use crate::tensor::{BlockInfo, memory_report};
 
-/// Address, bytes, bytes of elements, device, dims, owners, exported.
-type Row = (usize, usize, Option<usize>, String, Option<Vec<String>>, usize, bool);
+/// Address, bytes, device, owners, exported, and of the field bytes, shape, dtype and dims.
+type Row = (usize, usize, String, usize, bool, Option<(i64, Vec<i64>, &'static str, Vec<String>)>);
 
 /// Returns all large blocks, number and bytes of small ones, number and bytes of large ones by the allocation counters, and the
 /// bytes of freed blocks that are kept.
@@ -18,9 +18,12 @@ fn report(py: Python<'_>) -> (Vec<Row>, (usize, usize), (usize, usize), usize) {
 }
 
 fn row(block: BlockInfo) -> Row {
-    let BlockInfo { address, bytes, element_bytes, device, dims, owners, exported } = block;
-    let dims = dims.map(|dims| dims.iter().map(|dim| dim.to_string()).collect());
-    (address, bytes, element_bytes, device.to_string(), dims, owners, exported)
+    let BlockInfo { address, bytes, device, field, owners, exported } = block;
+    let field = field.map(|field| {
+        let dims = field.dims.iter().map(|dim| dim.to_string()).collect();
+        (field.nbytes, field.shape.to_vec(), field.dtype.name(), dims)
+    });
+    (address, bytes, device.to_string(), owners, exported, field)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,6 +10,7 @@ use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::exchange::owned;
 use crate::python::module::methods::key;
 use crate::python::module::values;
+use crate::python::trace;
 use pyo3::prelude::*;
 
 /// Return an array as a tensor to read from; None for objects that NumPy has to convert to elements.
@@ -69,7 +70,23 @@ fn tensor<'py>(
     owned(obj, (!is_plain).then_some(&arguments)).map_err(|error| ErrorKind::of_argument(obj.py(), argument, error))
 }
 
+/// Says whether the package's `record_copy` is called for each copy from now on.
+#[pyfunction]
+#[pyo3(name = "_trace_copies")]
+fn trace_copies(on: bool) {
+    trace::trace_copies(on);
+}
+
+/// Says whether the package's `record_allocation` is called for each new field from now on.
+#[pyfunction]
+#[pyo3(name = "_trace_allocations")]
+fn trace_allocations(on: bool) {
+    trace::trace_allocations(on);
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(trace_copies, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_allocations, module)?)?;
     module.add_function(wrap_pyfunction!(source, module)?)?;
     module.add_function(wrap_pyfunction!(key_for, module)?)?;
     module.add_function(wrap_pyfunction!(can_access, module)?)?;

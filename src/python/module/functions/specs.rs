@@ -3,15 +3,17 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DType;
 use crate::error::{LayoutError, LayoutErrorKind, Tuple};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
-use crate::preset::Preset;
+use crate::preset::{Alignment, Preset};
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::new_error::{new_error, new_error_of};
+use crate::python::import;
 use crate::python::module::functions::call::Call;
 use crate::python::module::functions::data_argument;
 use crate::python::module::functions::keywords::sizes;
@@ -79,8 +81,11 @@ pub(super) fn like(call: &Call<'_, '_>) -> PyResult<Spec> {
     if keywords.backend.is_none() {
         // Too many dimensions are rejected when the field is allocated.
         let layout = data.layout().with_data(u8::try_from(added).unwrap_or(u8::MAX));
-        let laid_out = spec.layout(layout).padding(data.padding()).with_device(data.descriptor().device());
-        spec = laid_out.alignment_size(data.alignment_size());
+        let laid_out = spec.layout(layout).with_device(data.descriptor().device());
+        spec = match row_alignment(call.first, &data)? {
+            Some(bytes) => laid_out.alignment_size(bytes),
+            None => laid_out.padding(data.padding()).alignment_size(data.alignment_size()),
+        };
         if let Some(index) = data.spec().explicit_aligned_index() {
             let index: Extents = index.iter().copied().chain(std::iter::repeat_n(0, added)).collect();
             spec = spec.aligned_index(&index);
@@ -89,6 +94,21 @@ pub(super) fn like(call: &Call<'_, '_>) -> PyResult<Spec> {
     let mut spec = with_halo_of(spec, &data);
     keywords.apply(&mut spec, sub_shape.len())?;
     Ok(spec)
+}
+
+/// The alignment in bytes of the rows of a field of `gt4py.next`, if they are aligned as its allocator aligns them: its array does
+/// not say so.
+fn row_alignment(object: &Bound<'_, PyAny>, data: &Tensor) -> PyResult<Option<i64>> {
+    let field = data.descriptor();
+    if data.alignment_size() > 1 || !import::is_field(object)? {
+        return Ok(None);
+    }
+    let preset = if field.device().is_cuda() { "gt4py.next:gpu" } else { "gt4py.next" };
+    let Alignment::Rows(bytes) = Preset::find(preset)?.alignment() else { return Ok(None) };
+    let strides: SmallVec<[i64; 6]> = field.byte_strides().collect();
+    let mut rows = field.layout().axes().take(field.ndim().saturating_sub(1));
+    let aligned = rows.all(|axis| strides[axis] % i64::from(bytes) == 0) && field.alignment() % u64::from(bytes) == 0;
+    Ok(aligned.then(|| i64::from(bytes)))
 }
 
 /// The specification of a copy of an array with the element type that is given, and the number of dimensions that a

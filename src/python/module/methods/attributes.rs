@@ -94,9 +94,7 @@ impl PyTensor {
 
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
-        let none = || Halo::from_elem((0, 0), self.descriptor().ndim());
-        let widths = args::halo_by_label("halo", halo, &self.0.dims(), 0, none)?;
-        Ok(self.0.set_halo(&widths)?)
+        Ok(self.0.set_halo(&self.halo_widths(halo)?)?)
     }
 
     /// The `xarray.Variable` on the same memory, with the dims: by it the operators and `where` of a `DataArray` on the left match
@@ -171,5 +169,13 @@ impl PyTensor {
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
         attribute_values::contiguous(self.descriptor(), order)
+    }
+}
+
+impl PyTensor {
+    /// Converts a halo of this tensor, also by label; 0 for labels that a mapping leaves out.
+    pub(super) fn halo_widths(&self, halo: &Bound<'_, PyAny>) -> PyResult<Halo> {
+        let none = || Halo::from_elem((0, 0), self.descriptor().ndim());
+        args::halo_by_label("halo", halo, &self.0.dims(), 0, none)
     }
 }

@@ -5,8 +5,10 @@ use crate::python::module::classes::attribute_values;
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::device::PyDevice;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::package;
 use numpy::PyArrayDescr;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
@@ -122,6 +124,39 @@ impl PyDescriptor {
         self.descriptor.ptr().addr()
     }
 
+    /// Address of the first point to compute: the element at `origin`, or without one after the lower halo.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.describe(dl.zeros((4, 5), halo=(1, 2)))
+    /// >>> field.domain_ptr - field.ptr == field.strides[0] + 2 * field.strides[1]
+    /// True
+    #[getter]
+    fn domain_ptr(&self) -> usize {
+        self.descriptor.domain_ptr().addr()
+    }
+
+    /// Elements from one element to the next, in index order.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> dl.describe(np.ones((2, 3))).element_strides
+    /// (3, 1)
+    #[getter]
+    fn element_strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.descriptor.strides())
+    }
+
+    /// The memory for `ctypes`, as `numpy.ndarray.ctypes`: `data` is the address of the element at index 0, `shape` and `strides`
+    /// are arrays of `c_ssize_t`, and `data_as`, `shape_as` and `strides_as` take another type.
+    ///
+    /// >>> import ctypes, dlfield as dl
+    /// >>> field = dl.describe(dl.full((2, 3), 5.0))
+    /// >>> field.ctypes.data_as(ctypes.POINTER(ctypes.c_double))[0], list(field.ctypes.strides_as(ctypes.c_int))
+    /// (5.0, [24, 8])
+    #[getter]
+    fn ctypes<'py>(slf: &Bound<'py, PyDescriptor>) -> PyResult<Bound<'py, PyAny>> {
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "Ctypes"), (slf,))
+    }
+
     /// Whether the memory is read-only.
     #[getter]
     fn readonly(&self) -> bool {
@@ -155,8 +190,14 @@ impl PyDescriptor {
         let shape = self.shape(py)?.repr()?;
         let strides = self.strides(py)?.repr()?;
         let descriptor = &self.descriptor;
+        let mut stated = String::new();
+        for (name, value) in [("dims", self.dims(py)?), ("halo", self.halo(py)?), ("origin", self.origin(py)?)] {
+            if let Some(value) = value {
+                stated += &format!(", {name}={}", value.repr()?);
+            }
+        }
         Ok(format!(
-            "Descriptor(shape={shape}, strides={strides}, dtype={}, device='{}'{}, protocol='{}', owner={})",
+            "Descriptor(shape={shape}, strides={strides}, dtype={}{stated}, device='{}'{}, protocol='{}', owner={})",
             descriptor.dtype(),
             descriptor.device(),
             if descriptor.is_readonly() { ", readonly" } else { "" },

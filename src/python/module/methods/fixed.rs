@@ -23,7 +23,7 @@ macro_rules! fixed {
 }
 
 fixed! {
-    set_dims: "dims", "dl.from_dlpack(field, dims=...) is the same field with other labels";
+    set_dims: "dims", "field.with_dims(...) and field.rename(...) are the same memory with other labels";
     set_shape: "shape", "field.reshape(...) is a view with another shape";
     set_strides: "strides", "dl.from_array(field, layout=...) is a copy with other strides";
     set_layout: "layout", "dl.from_array(field, layout=...) is a copy in another layout";

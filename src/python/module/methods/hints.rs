@@ -34,7 +34,7 @@ enum Instead {
 }
 
 /// Attributes of the arrays of other libraries, and what to use instead.
-const OF_OTHERS: [(&str, &str); 35] = [
+const OF_OTHERS: [(&str, &str); 34] = [
     ("as_cupy", "dl.as_cupy(field)"),
     ("as_jax", "dl.as_jax(field)"),
     ("as_numpy", "to_numpy()"),
@@ -58,7 +58,6 @@ const OF_OTHERS: [(&str, &str); 35] = [
     ("numpy", "to_numpy()"),
     ("permute", "transpose(...)"),
     ("plot", "dlfield.xarray.to_xarray(field).plot()"),
-    ("rename", "dl.from_dlpack(field, dims=...)"),
     ("requires_grad_", "dl.as_torch(field).requires_grad_()"),
     ("roll", "dl.from_array(numpy.roll(field, ...))"),
     ("sel", "dlfield.xarray.to_xarray(field, coords=...).sel(...)"),

@@ -47,7 +47,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     sync::synchronize_host(py, tensor)?;
     let found = own(tensor)?;
     // Between the elements may be those of other fields: then a copy goes.
-    let copy = if found.is_none() { Some(copies::copy_like(py, tensor)?) } else { None };
+    let copy = if found.is_none() { Some(copies::copy_like(py, tensor, "pickle")?) } else { None };
     let tensor = copy.as_ref().unwrap_or(tensor);
     let found = found.map_or_else(|| own(tensor), |found| Ok(Some(found)))?;
     let (bytes, offset) = found.ok_or_else(|| wrong("a copy with gaps"))?;

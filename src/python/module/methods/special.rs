@@ -50,7 +50,7 @@ impl PyTensor {
     }
 
     pub(crate) fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        Ok(PyTensor::new(copies::copy_like(py, &self.0)?))
+        Ok(PyTensor::new(copies::copy_like(py, &self.0, "copy()")?))
     }
 
     /// Raises `ValueError`, as NumPy's arrays do.

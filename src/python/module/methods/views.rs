@@ -6,8 +6,9 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::device::Device;
+use crate::layout::Metadata;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::convert::stream;
+use crate::python::convert::{args, stream};
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
@@ -80,6 +81,64 @@ impl PyTensor {
     #[pyo3(signature = (*axes))]
     fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         Ok(PyTensor::new(self.0.transpose(&index::axes(&self.0, axes)?)?))
+    }
+
+    /// Returns the field with other labels on the same memory, in index order; `dims` as for `zeros`. Halo and origin stay.
+    ///
+    /// Raises `DimsError` unless there is one label for each dimension.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3)).with_dims("KI").dims
+    /// ('K', 'I')
+    fn with_dims(&self, dims: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        self.with_metadata(Metadata::default().with_dims(args::dims(dims)?))
+    }
+
+    /// Returns the field with other names for some of its labels, on the same memory: a mapping, as in xarray.
+    ///
+    /// Raises `DimsError` for a label that the field lacks.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3), dims="x y").rename({"x": "I"}).dims
+    /// ('I', 'y')
+    fn rename<'py>(slf: &Bound<'py, PyTensor>, labels: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "renamed"), (slf, labels))
+    }
+
+    /// Returns the field with another halo, whose lower widths are the origin, on the same memory; `halo` as for `zeros`, also a
+    /// mapping by label. Setting `halo` changes the field itself.
+    ///
+    /// Raises `LayoutError` for a halo that does not fit the shape.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((4, 5)).with_halo({"J": (1, 2)}).origin
+    /// (0, 1)
+    fn with_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        self.with_metadata(Metadata::default().with_halo(self.halo_widths(halo)?.into_vec()).with_default_origin())
+    }
+
+    /// Fills the halo from the points of the domain, edges and corners too; between processes `dlfield.mpi.HaloExchange` does.
+    ///
+    /// `mode` is one of `numpy.pad`: "wrap", the points of the other end, of a periodic domain; "edge", the nearest point;
+    /// "constant", `constant_values`. Raises `ValueError` for another mode, `LayoutError` for a domain without points.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.from_array([0.0, 1.0, 2.0, 0.0], halo=((1, 1),))
+    /// >>> field.fill_halo("wrap")
+    /// >>> field.tolist()
+    /// [2.0, 1.0, 2.0, 1.0]
+    #[pyo3(signature = (mode, constant_values=None), text_signature = "($self, mode, constant_values=0)")]
+    fn fill_halo<'py>(
+        slf: &Bound<'py, PyTensor>,
+        mode: &Bound<'py, PyAny>,
+        constant_values: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let functions = package::functions(slf.py())?;
+        match constant_values {
+            Some(value) => functions.call_method1(intern!(slf.py(), "fill_halo"), (slf, mode, value))?,
+            None => functions.call_method1(intern!(slf.py(), "fill_halo"), (slf, mode))?,
+        };
+        Ok(())
     }
 
     /// Returns the field on the same memory, read-only for the new tensor and everything made from it.
@@ -173,5 +232,14 @@ impl PyTensor {
             return cupy::array(slf);
         }
         export::numpy::view_of(slf)
+    }
+}
+
+impl PyTensor {
+    /// The tensor on the same memory with other metadata; the rest of it stays.
+    fn with_metadata(&self, metadata: Metadata) -> PyResult<PyTensor> {
+        let mut tensor = self.0.clone();
+        tensor.relabel(metadata)?;
+        Ok(PyTensor::new(tensor))
     }
 }

@@ -31,7 +31,7 @@ fields
 
 Returns
 -------
-Bound
+BoundCall
     Keeps the arrays alive. Use it in a `with` statement if an object has hooks (`acquire`, `touch`, `release`), or if
     fields may be copied.
 

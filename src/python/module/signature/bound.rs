@@ -1,4 +1,4 @@
-//! `dlfield.Bound`: the arguments of one call.
+//! `dlfield.BoundCall`: the arguments of one call.
 
 #![allow(unsafe_code, reason = "the interpreter's own look-up is called")]
 
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
@@ -17,6 +18,7 @@ use crate::python::module::classes::freelist::{self, Freelist, HasFreelist};
 use crate::python::module::signature::PySignature;
 use crate::python::module::signature::field::Field;
 use crate::python::module::signature::hooks::Errors;
+use crate::python::package;
 use crate::signature::arguments::{Argument, Arguments};
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
@@ -34,7 +36,7 @@ use crate::signature::arguments::{Argument, Arguments};
 /// >>> bound = dl.Signature(x=dl.FieldSpec("float64", "IJ")).bind(x=np.ones((4, 5)))
 /// >>> bound.x.shape, bound["x"].origin, bound.domain
 /// ((4, 5), (0, 0), (4, 5))
-#[pyclass(name = "Bound", module = "dlfield", frozen)]
+#[pyclass(name = "BoundCall", module = "dlfield", frozen)]
 pub(crate) struct PyBound {
     /// Absent only before `bind` is complete.
     signature: Option<Py<PySignature>>,
@@ -67,7 +69,7 @@ impl PyBound {
     }
 
     fn signature(&self) -> PyResult<&PySignature> {
-        let absent = || new_error::<PyRuntimeError>("dlfield: internal error, a Bound without a Signature");
+        let absent = || new_error::<PyRuntimeError>("dlfield: internal error, a BoundCall without a Signature");
         Ok(self.signature.as_ref().ok_or_else(absent)?.get())
     }
 
@@ -171,19 +173,22 @@ impl PyBound {
 
     /// Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
     /// first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-    /// out.
+    /// out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
     #[getter]
-    fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let signature = self.signature()?;
         let domain = self.arguments.domain(&signature.signature);
-        PyTuple::new(py, domain.into_iter().map(|(_, extent)| extent).collect::<Vec<_>>())
+        let (dims, extents): (Vec<_>, Vec<_>) =
+            domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
+        let tuples = (PyTuple::new(py, extents)?, PyTuple::new(py, dims)?);
+        package::functions(py)?.call_method1(intern!(py, "Domain"), tuples)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, PyBound>) -> PyResult<Bound<'py, PyBound>> {
         let (py, bound) = (slf.py(), slf.get());
         let entered = bound.stage.compare_exchange(BOUND, ENTERING, Ordering::Relaxed, Ordering::Relaxed);
         if entered.is_err() {
-            return Err(new_error::<PyRuntimeError>("Bound: entered twice; call bind() again for another call"));
+            return Err(new_error::<PyRuntimeError>("BoundCall: entered twice; call bind() again for another call"));
         }
         let mut errors = Errors::default();
         let mut acquired = 0;
@@ -227,7 +232,7 @@ impl PyBound {
         let _ = (exc_value, traceback);
         let left = self.stage.compare_exchange(ENTERED, LEFT, Ordering::Relaxed, Ordering::Relaxed);
         if left.is_err() {
-            return Err(new_error::<PyRuntimeError>("Bound: __exit__ without __enter__"));
+            return Err(new_error::<PyRuntimeError>("BoundCall: __exit__ without __enter__"));
         }
         let signature = self.signature()?;
         let written = |place: usize| signature.spec(place).1.declared_access().writes();
@@ -263,14 +268,14 @@ impl PyBound {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut parts = Vec::new();
+        let mut parts = vec![format!("domain={}", self.domain(py)?.repr()?)];
         for (place, (name, _)) in self.signature()?.signature.fields().iter().enumerate() {
             parts.push(match self.arguments.get(place) {
                 Some(field) => format!("{name}={}", field.described(py).repr()?),
                 None => format!("{name}=None"),
             });
         }
-        Ok(format!("Bound({})", parts.join(", ")))
+        Ok(format!("BoundCall({})", parts.join(", ")))
     }
 }
 

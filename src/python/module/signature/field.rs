@@ -17,6 +17,7 @@ use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::signature::PySignature;
 use crate::python::module::signature::argument::describe_argument;
+use crate::python::trace;
 use crate::signature::FieldSpec;
 use crate::signature::arguments::Argument;
 use crate::signature::writeback::{Fit, Writeback};
@@ -122,23 +123,33 @@ impl Field {
     /// Fills the temporary copy.
     pub(crate) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
         // SAFETY: races with other threads on the elements are the program's responsibility, as with NumPy.
-        self.copying(py, |writeback| unsafe { writeback.fill() })
+        self.copying(py, "in", |writeback| unsafe { writeback.fill() })
     }
 
     /// Copies the elements of a written field back into the caller's memory.
     pub(crate) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         // SAFETY: as above; `bind` has rejected read-only memory for written fields.
-        self.copying(py, |writeback| unsafe { writeback.copy_back() })
+        self.copying(py, "back", |writeback| unsafe { writeback.copy_back() })
     }
 
     /// Copies all elements; releases the GIL if there are many, or if a device may have to be waited for.
-    fn copying(&self, py: Python<'_>, copy: impl Fn(&Writeback) -> crate::Result<()> + Sync) -> PyResult<()> {
+    fn copying(
+        &self,
+        py: Python<'_>,
+        direction: &str,
+        copy: impl Fn(&Writeback) -> crate::Result<()> + Sync,
+    ) -> PyResult<()> {
         let Some(writeback) = self.copy() else { return Ok(()) };
         // Pins the memory: an error if the body has moved it, and other threads cannot move it meanwhile.
         let _pinned = import::pin_described(&self.original.get().parts(py))?;
         let devices = [writeback.tensor().descriptor().device(), self.original().device()];
         let little = writeback.tensor().descriptor().nbytes() < GIL_RELEASE_BYTES && devices == [Device::CPU; 2];
-        Ok(if little { copy(writeback) } else { interrupt::detach(py, || copy(writeback)) }?)
+        if little { copy(writeback) } else { interrupt::detach(py, || copy(writeback)) }?;
+        trace::copied(py, writeback.tensor().descriptor().nbytes(), || {
+            let why = self.extras.as_ref().and_then(|extras| extras.warning.as_deref()).unwrap_or("another array");
+            format!("bind, {direction}: {why}")
+        });
+        Ok(())
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,4 +1,4 @@
-//! `dlfield.FieldSpec`, `dlfield.Signature` and the `Bound` that its `bind` returns.
+//! `dlfield.FieldSpec`, `dlfield.Signature` and the `BoundCall` that its `bind` returns.
 
 mod argument;
 mod bind;
@@ -76,7 +76,7 @@ pub(crate) struct PySignature {
     names: Vec<Py<PyString>>,
     /// The position of each name by its address, as most names in code are interned.
     by_address: HashMap<usize, usize>,
-    /// Whether a field has the name of an attribute of `Bound`.
+    /// Whether a field has the name of an attribute of `BoundCall`.
     hidden: Vec<bool>,
     copies: bool,
     /// Whether the user was warned that a field is copied.
@@ -202,6 +202,55 @@ impl PySignature {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = (stencil, device, on_mismatch, allow_overlap);
         kernel::signature_from(stencil.py(), "signature_from_stencil", arguments)
+    }
+
+    /// Return a function that binds its arguments and calls another one with them: no body in between.
+    ///
+    /// Parameters
+    /// ----------
+    /// function
+    ///     A function of C, by `ctypes`, cffi (`ffi.addressof(lib, "name")`) or `numba.cfunc`; or one of Python or f2py.
+    /// order
+    ///     What the function takes, in its order, as text: attributes of the fields, "domain" and scalars. Attributes are
+    ///     "ptr", "domain_ptr" (the first point to compute), "shape", "strides" (bytes), "element_strides", "origin", "size",
+    ///     "ndim", "nbytes", "itemsize", and for a function of Python "array", of NumPy. Consecutive ones are those of each
+    ///     field in turn, so that "ptr strides domain" is pointer and strides of the first, pointer and strides of the second,
+    ///     then the domain; "inp.ptr" is that of one field. Any other name is a scalar argument, after the fields. A C function
+    ///     gets a list as the address of integers, or with a star, "*domain", as that many integers. By default, "array".
+    ///
+    /// Returns
+    /// -------
+    /// function
+    ///     With the fields and the scalars as parameters. It returns what `function` returns.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError, ValueError
+    ///     An order that the function cannot have. At a call, of a C function with `argtypes`: another number or type of
+    ///     arguments, as `double *` for a field of float32.
+    /// OverflowError
+    ///     At a call: an integer that does not fit the C type.
+    /// Error
+    ///     At a call, as by `bind`.
+    ///
+    /// Example
+    /// -------
+    /// >>> import ctypes, dlfield as dl
+    /// >>> memcpy = ctypes.CDLL(None).memcpy
+    /// >>> memcpy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    /// >>> sig = dl.Signature(out=dl.FieldSpec("float64", "I", access="w"), inp=dl.FieldSpec("float64", "I"))
+    /// >>> copy = sig.wrap(memcpy, "out.ptr inp.ptr inp.nbytes")
+    /// >>> inp, out = dl.full(3, 2.0), dl.zeros(3)
+    /// >>> address = copy(inp=inp, out=out)
+    /// >>> out.tolist()
+    /// [2.0, 2.0, 2.0]
+    #[pyo3(signature = (function, order=None))]
+    fn wrap<'py>(
+        slf: &Bound<'py, PySignature>,
+        function: &Bound<'py, PyAny>,
+        order: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        kernel::signature_from(slf.py(), "wrapped", (slf, function, order))
     }
 
     /// Raises TypeError with what to call instead.

@@ -50,7 +50,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 /// dims
 ///     Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
 ///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
-///     indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
+///     indexed in the argument's own order, whatever its labels; they bound `BoundCall.domain` if the argument states them.
 /// access
 ///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
 ///     their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
@@ -70,7 +70,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 ///     index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
 /// boundary
 ///     How many points outside of the domain the kernel reads (GT4Py's word): for each dimension a number for both sides or
-///     `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `Bound.domain` leaves out the upper points, and
+///     `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `BoundCall.domain` leaves out the upper points, and
 ///     a field whose origin, or lower halo, is smaller than the lower ones is a LayoutError.
 ///
 /// Raises

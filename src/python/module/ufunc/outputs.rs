@@ -19,6 +19,7 @@ use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
 use crate::python::module::ufunc::sizes::wrong_output;
+use crate::python::trace;
 use crate::tensor::Tensor;
 
 /// The destination of one result.
@@ -170,6 +171,7 @@ pub(super) fn spec<'py>(
 pub(super) fn make<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyTensor>> {
     freelist::create(py, |made: &mut PyTensor| {
         made.0 = Tensor::empty(spec)?;
+        trace::allocated(py, &made.0);
         Ok(())
     })
 }

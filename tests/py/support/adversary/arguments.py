@@ -200,7 +200,7 @@ SELVES: dict[str | None, Kind] = {
     "Preflight": lambda case: dl.preflight(producer(case), "numpy"),
     "FieldSpec": field_spec,
     "Signature": signature,
-    "Bound": bound,
+    "BoundCall": bound,
 }
 
 

@@ -28,7 +28,7 @@ def read(case: Case, result: Any, depth: int = 0) -> None:
     """Use a result: all elements of arrays, the fields of a bound call, parts of sequences."""
     if isinstance(result, dl.Descriptor):
         read(case, case.rng.choice((dl.as_numpy, dl.from_dlpack, dl.describe, dl.from_array))(result), depth)
-    elif isinstance(result, dl.Bound):
+    elif isinstance(result, dl.BoundCall):
         _enter(case, result)
     elif isinstance(result, dl.Tensor):
         # Its values are read again below, in a tenth of the time.
@@ -73,12 +73,12 @@ def _read_torch(case: Case, result: Any) -> None:
 
 def check_in_place(case: Case, result: Any) -> None:
     """Check what a function has just returned: nobody can have moved that memory since."""
-    if isinstance(result, dl.Bound) and case.rng.random() < 0.5:
+    if isinstance(result, dl.BoundCall) and case.rng.random() < 0.5:
         final = case.final
         with result as fields:
             if case.final == final:
                 check_in_place(case, fields[case.rng.choice(list(fields))])
-    elif isinstance(result, dl.Bound):
+    elif isinstance(result, dl.BoundCall):
         check_in_place(case, result[case.rng.choice(list(result))])
     elif isinstance(result, dl.Descriptor):
         quiet, case.budget = case.budget, 0

@@ -1,0 +1,99 @@
+"""`asarray`: a field of anything, on the same memory where that can be."""
+
+from typing import Any
+
+from dlfield._native import (
+    DTypeError,
+    ExchangeError,
+    NotAnArrayError,
+    Tensor,
+    describe,
+    empty,
+    from_array,
+    from_dlpack,
+)
+
+__all__ = ["asarray"]
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    dims: Any = None,
+    halo: Any = None,
+    origin: Any = None,
+    like: Any = None,
+    copy: bool | None = None,
+    device: Any = None,
+) -> Tensor:
+    """Return a field of an array, or of anything that NumPy can convert; on the same memory where that can be.
+
+    Parameters
+    ----------
+    obj
+        Any array that `from_dlpack` takes, which shares its memory, or nested lists and numbers, which are copied.
+    dtype
+        The element type, as for `numpy.asarray`; another one than that of `obj` needs a copy.
+    dims, halo, origin
+        Labels of the dimensions, halo and origin, instead of those of `obj`, as for `empty`.
+    like
+        A field, or another array with labels, whose dims, halo and origin the result gets unless they are given: for
+        what a framework has computed without them.
+    copy
+        None copies only where it must; True always; False never.
+    device
+        The device that the memory must be on; None accepts any.
+
+    Returns
+    -------
+    Tensor
+        `obj` itself if it is a field and nothing else is asked for.
+
+    Raises
+    ------
+    ExchangeError
+        `copy=False`, and there is no way without a copy.
+    DimsError, LayoutError
+        Labels, halo or origin that do not fit the shape.
+    Error
+        As by `from_dlpack`, and for lists as by `from_array`.
+
+    Example
+    -------
+    >>> import dlfield as dl, torch
+    >>> field = dl.ones((3, 4), dims="JI", halo=(1, 1))
+    >>> doubled = dl.asarray(2 * dl.as_torch(field), like=field)
+    >>> doubled.dims, doubled.domain_view.shape
+    (('J', 'I'), (1, 2))
+    """
+    asked = any(value is not None for value in (dtype, dims, halo, origin, like, device)) or copy
+    if not asked and isinstance(obj, Tensor):
+        return obj
+    if like is not None:
+        known = describe(like)
+        dims, halo, origin = (
+            getattr(known, name) if given is None else given
+            for name, given in (("dims", dims), ("halo", halo), ("origin", origin))
+        )
+    try:
+        field = from_dlpack(obj, device=device, copy=copy, dims=dims, origin=origin)
+    except (NotAnArrayError, DTypeError):
+        # Lists and numbers, and elements that only NumPy has, as those of the other byte order.
+        if copy is False:
+            raise
+        keywords = {"dims": dims, "halo": halo, "origin": origin, "device": device}
+        try:
+            return from_array(obj, dtype, **keywords)
+        except DTypeError:
+            # A conversion that `from_array` does not make, and NumPy's function does.
+            field = from_array(obj, **keywords)
+            halo = None
+    if halo is not None:
+        # The halo alone would set the origin.
+        field = field.with_halo(halo) if origin is None else from_dlpack(field.with_halo(halo), origin=origin)
+    if dtype is None or field.dtype == (wanted := empty(0, dtype).dtype):
+        return field
+    if copy is False:
+        raise ExchangeError(f"obj: expected elements of {wanted} for copy=False, got {field.dtype}; pass copy=None")
+    return field.astype(wanted)
