@@ -13,8 +13,8 @@ impl BoundCall<'_> {
     /// Returns a view of a field, with dimensions in the order of the signature.
     ///
     /// # Errors
-    /// [`SignatureError::Missing`] for a field that was not given; [`SignatureError::Field`] with what was found and what is
-    /// wanted, for another element type or number of dimensions, and for memory that the host cannot reach.
+    /// [`SignatureError::Missing`] for a field that was not given; [`SignatureError::Field`] with the found and the
+    /// expected value, for another element type or number of dimensions, and for memory that the host cannot reach.
     ///
     /// # Safety
     /// - The field's memory is alive and no code writes to it while the view lives. Of a `Tensor`, that is so while a guard of
@@ -38,7 +38,7 @@ impl BoundCall<'_> {
     ///     to.zip_mut_with(&from, |to, from| *to = 2.0 * from);
     /// }
     /// assert_eq!(out.read::<f64, Ix2>()?[[5, 3]], 3.0);
-    /// // SAFETY: as above.
+    /// // SAFETY: `inp` is only read, and no other code writes to it.
     /// let error = unsafe { bound.array_view::<f32, IxDyn>("inp") }.unwrap_err();
     /// assert_eq!(error.to_string(), "field \"inp\": dtype: float64; wanted is float32");
     /// # Ok(())

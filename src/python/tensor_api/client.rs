@@ -62,7 +62,7 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<Api>> {
     if unsafe { (&raw const (*api).version).read() } != VERSION {
         return Ok(None);
     }
-    // SAFETY: as above, and of this version.
+    // SAFETY: the version is ours, so the static table has this layout.
     let api = Api(unsafe { &*api });
     // The class stays alive, so that no other has its address. This happens once, unless Python code replaces the class.
     let class = class.clone().unbind().into_ptr().cast();
@@ -92,7 +92,7 @@ impl Api {
         }
     }
 
-    /// Waits for device work on pinned or managed memory, in whatever stream.
+    /// Waits for device work on pinned or managed memory, in any stream.
     #[cold]
     pub(crate) fn synchronize(self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         // SAFETY: the table is that of the object's class. The object lives.
@@ -157,7 +157,7 @@ impl Api {
         let code =
             NewTensor::with(tensor, self.pass(py, owner), |parts| unsafe { (self.0.create)(parts, &raw mut made) });
         if code == 0
-            // SAFETY: as above.
+            // SAFETY: the function succeeded, so `made` is null or a new reference.
             && let Some(made) = unsafe { Bound::from_owned_ptr_or_opt(py, made.cast()) }
         {
             return Ok(made);

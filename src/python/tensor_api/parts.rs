@@ -59,7 +59,7 @@ impl Field {
 #[repr(C)]
 pub struct FieldMetadata {
     pub(super) ndim: usize,
-    /// Each has `ndim` entries, or is NULL for what was not set.
+    /// Each has `ndim` entries, or is NULL for unset ones.
     pub(super) labels: *const Label,
     pub(super) origin: *const i64,
     pub(super) halo: *const [i64; 2],
@@ -122,7 +122,7 @@ impl FieldMetadata {
     /// Returns the metadata.
     ///
     /// # Errors
-    /// [`DimsError`] for labels that are no dims.
+    /// [`DimsError`] for labels that are not dims.
     ///
     /// # Safety
     /// - The parts are those of metadata that lives and does not change during the call.
@@ -209,7 +209,7 @@ impl FieldPromise {
     /// Returns the promise.
     ///
     /// # Errors
-    /// [`crate::LayoutError`] for ranks that are no layout.
+    /// [`crate::LayoutError`] for ranks that are not a layout.
     ///
     /// # Safety
     /// - The parts are those of a promise that lives and does not change during the call.

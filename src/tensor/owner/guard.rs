@@ -12,7 +12,7 @@ use crate::protocol::ExchangeError;
 #[cfg(feature = "ndarray")]
 const GUARD: usize = 1 << (usize::BITS / 2);
 
-/// The largest count beside which another guard may be counted. The rest is room for threads that are about to fail.
+/// The largest count to which another guard may be added. The rest is room for threads that are about to fail.
 #[cfg(feature = "ndarray")]
 const MOST: usize = usize::MAX / 2;
 

@@ -74,12 +74,12 @@ unsafe extern "C" fn describe(object: *mut c_void, out: *mut Field) -> c_int {
 }
 
 unsafe extern "C" fn synchronize(object: *mut c_void) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: the table's contract: a live object.
     unsafe { with(object, |tensor| guarded(|py| Ok(sync::wait_for_device(py, tensor)?))) }
 }
 
 unsafe extern "C" fn metadata(object: *mut c_void, labels: *mut Labels, out: *mut FieldMetadata) -> c_int {
-    // SAFETY: as above, and room for the labels.
+    // SAFETY: the table's contract: a live object, and room for the result and the labels.
     unsafe {
         with(object, |tensor| {
             out.write(FieldMetadata::of(tensor.descriptor(), &mut *labels.cast()));
@@ -105,7 +105,7 @@ unsafe extern "C" fn create(made: *const NewTensor, out: *mut *mut c_void) -> c_
             0
         }
         outcome => {
-            // SAFETY: as above.
+            // SAFETY: the table's contract: room for the result.
             unsafe { *out = null_mut() };
             guarded(|_| outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(drop))
         }

@@ -18,7 +18,7 @@ mod views;
 
 use pyo3::prelude::*;
 
-/// Adds the function that rebuilds pickled tensors, and the hints for NumPy's methods that tensors lack.
+/// Adds the function that rebuilds pickled tensors, and the hints for NumPy's methods that tensors do not have.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hints::install(module.py())?;
     pickle::register(module)

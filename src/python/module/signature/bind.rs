@@ -88,7 +88,7 @@ unsafe extern "C" fn bind(
             let fields = bound.prepare(&signature);
             let mut absent = fields.len();
             for (position, name) in keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `values` has as many values as the tuple has strings.
                 let (name, value) =
                     unsafe { (name.cast_unchecked::<PyString>(), Borrowed::from_ptr(py, *values.add(position))) };
                 let place = known.place(&name, position)?;
@@ -126,7 +126,7 @@ fn given_by_position(py: Python<'_>, signature: &PySignature, given: ffi::Py_ssi
     errors::noted(py, &signature.expected(), new_error::<PyTypeError>(message))
 }
 
-/// Rejects a call that lacks a field that is not optional.
+/// Rejects a call without a required field.
 fn check_complete(py: Python<'_>, signature: &PySignature, fields: &[Option<Field>]) -> PyResult<()> {
     for (place, field) in fields.iter().enumerate() {
         let (name, spec) = signature.spec(place);
