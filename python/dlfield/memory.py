@@ -56,8 +56,8 @@ class MemoryReport(NamedTuple):
             rows.append(
                 (hex(block.address), f"{block.nbytes:,}", padding, block.device, dims, str(block.owners), exported)
             )
-        total = f"{self.nbytes:,} bytes: {len(self.blocks)} blocks below, {self.small_blocks} small blocks of together"
-        text = f"{total} {self.small_nbytes:,} bytes; {self.cached_nbytes:,} bytes kept for reuse"
+        total = f"{self.nbytes:,} bytes: {self.small_nbytes:,} in small blocks ({self.small_blocks}), the rest in the"
+        text = f"{total} blocks below ({len(self.blocks)}); {self.cached_nbytes:,} bytes kept for reuse"
         return "\n".join([text, *(_aligned(rows) if self.blocks else ())])
 
 
