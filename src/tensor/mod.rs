@@ -2,8 +2,6 @@
 
 #[cfg(feature = "fields")]
 mod alloc;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
-mod before_use;
 #[cfg(feature = "fields")]
 mod block;
 #[cfg(feature = "signature")]
@@ -16,16 +14,19 @@ mod cudarc;
 mod default_metadata;
 #[cfg(feature = "fields")]
 mod device;
+#[cfg(any(feature = "ndarray", feature = "fields"))]
+mod device_access;
+mod device_work;
 #[cfg(feature = "ndarray")]
 mod dispatch;
 mod element;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod given_memory;
 mod index;
 mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
-#[cfg(all(feature = "python", feature = "signature"))]
-mod place;
 #[cfg(feature = "ndarray")]
 mod read;
 mod reshape;
@@ -34,7 +35,6 @@ mod shared;
 #[cfg(feature = "fields")]
 mod spec;
 mod view;
-mod work;
 
 #[cfg(all(feature = "python", feature = "signature"))]
 pub use bytes::Placement;

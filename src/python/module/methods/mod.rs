@@ -3,16 +3,16 @@
 mod attributes;
 mod constructors;
 mod descriptor;
-mod fixed;
+mod dunder;
 mod hints;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod numbers;
 mod pickle;
 mod protocols;
+mod readonly_attributes;
 mod reductions;
 mod shapes;
-mod special;
 mod storage;
 mod views;
 
