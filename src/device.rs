@@ -307,7 +307,6 @@ impl Device {
     }
 
     /// Returns whether memory there can be owned: the host can read it, or CUDA's driver manages it.
-    #[cfg(feature = "python")]
     pub(crate) fn is_ownable(self) -> bool {
         self.is_host_readable() || self.is_of_cuda()
     }

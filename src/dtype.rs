@@ -194,7 +194,6 @@ pub enum DTypeError {
 
 impl DType {
     /// The number of element types.
-    #[cfg(feature = "python")]
     pub(crate) const COUNT: usize = TABLE.len();
 
     /// Iterates over all element types, in the order of the table.

@@ -8,7 +8,6 @@ use crate::dims::DimsError;
 use crate::dtype::DTypeError;
 use crate::layout::LayoutError;
 use crate::memory::OutOfMemory;
-#[cfg(feature = "fields")]
 use crate::preset::PresetError;
 use crate::protocol::ExchangeError;
 use crate::tensor::IndexError;
@@ -21,7 +20,6 @@ pub enum Error {
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// An invalid or unknown preset.
-    #[cfg(feature = "fields")]
     #[error(transparent)]
     Preset(#[from] PresetError),
     /// An invalid or unsupported element type.

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 
-#[cfg(feature = "fields")]
 use crate::error::{Error, Result};
 
 thread_local! {
@@ -11,7 +10,6 @@ thread_local! {
 }
 
 /// Runs `work`, of which long loops stop where `asked` returns true.
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) fn interruptible<R>(asked: fn() -> bool, work: impl FnOnce() -> R) -> R {
     /// Restores what was asked before, also if `work` panics.
     struct Restore(Option<fn() -> bool>);
@@ -27,7 +25,6 @@ pub(crate) fn interruptible<R>(asked: fn() -> bool, work: impl FnOnce() -> R) ->
 }
 
 /// Whether [`stop_if_asked`] may stop this thread's work.
-#[cfg(feature = "fields")]
 pub(crate) fn is_interruptible() -> bool {
     ASKED.get().is_some()
 }
@@ -36,7 +33,6 @@ pub(crate) fn is_interruptible() -> bool {
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the work shall stop.
-#[cfg(feature = "fields")]
 pub(crate) fn stop_if_asked() -> Result<()> {
     if ASKED.get().is_some_and(|asked| asked()) { Err(Error::Interrupted) } else { Ok(()) }
 }

@@ -72,38 +72,31 @@
 //!
 //! | feature | adds | brings along |
 //! |---|---|---|
-//! | none | [`Descriptor`]; [`Tensor`], its views, its exchange by DLPack | `dlpark` |
-//! | `signature`, a default | [`Signature`], [`preflight`](preflight()), labels of results ([`arithmetic`]) | the feature `fields` |
-//! | `fields`, by `signature` | [`Spec`], [`Preset`], allocation, copies; `python::OrCopy` | `rayon`, the feature `half` |
-//! | `half`, by `fields` | `f16` and `bf16` as elements of views | `half` |
+//! | none | [`Tensor`], [`Spec`], [`Signature`]: allocation, copies, exchange by DLPack, checks of arguments | `dlpark`, `rayon-core`, `half` |
 //! | `ndarray` | [`Tensor`] from and to arrays and vectors, views, loops over any view (`traverse`) | `ndarray`, `num-complex` |
 //! | `python` | the module `python`: arguments and return values of extensions | `pyo3`, `numpy`, the feature `ndarray` |
-//! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc`, the feature `fields` |
-//! | `cuda-any` | the same, where the program chooses `cudarc`'s CUDA version and linking | the same |
+//! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc` |
 //!
-//! Without the feature `python` nothing in this crate depends on Python. An extension that only takes and returns arrays compiles
-//! fastest with argument types alone; `Tensor::from` and `Tensor::from_array` then make the arrays that it returns:
+//! Without the feature `python` nothing in this crate depends on Python. A further feature, `module`, is for the package
+//! `dlfield` alone.
 //!
-//! ```toml
-//! dlfield = { version = "0.1", default-features = false, features = ["python"] }
-//! ```
-//!
-//! `cuda` is for CUDA 12.0 and newer drivers, loaded when first used. Features of `cudarc` for other versions exclude that, so a
-//! program that sets one takes `cuda-any`, and selects both for `cudarc` itself:
+//! `cuda` leaves the version of CUDA to the program, as the versions that `cudarc` knows exclude each other: exactly one crate of a
+//! program selects one. The oldest, 12.0, works with all newer drivers, which are loaded when first used:
 //!
 //! ```toml
-//! dlfield = { version = "0.1", features = ["cuda-any"] }
-//! cudarc = { version = "0.19", default-features = false, features = ["std", "driver", "cuda-13000", "dynamic-loading"] }
+//! dlfield = { version = "0.1", features = ["cuda"] }
+//! cudarc = { version = "0.19", default-features = false, features = ["std", "driver", "cuda-12000", "dynamic-loading"] }
 //! ```
 //!
 //! # Crates in the interface
 //!
 //! Crates whose types or traits are part of the interface are re-exported, so that their versions agree: [`dlpark`] for the structs
-//! of DLPack; with the features `half`, `ndarray`, `num_complex`, `cudarc` and `pyo3`, under these names. No other crate's types are
+//! of DLPack; [`half`]; with the features `ndarray`, `num_complex`, `cudarc` and `pyo3`, under these names. No other crate's types are
 //! in it.
 
-// The module needs all of it, an extension parts.
-#![cfg_attr(not(feature = "module"), allow(dead_code))]
+// The module needs all of it, an extension or a program without Python parts. So nothing is left out by hand but what needs
+// another crate, and what is not used costs no time to compile.
+#![cfg_attr(not(feature = "module"), allow(dead_code, unused_imports))]
 // One error says what to do, and nothing else is reported.
 #![cfg_attr(Py_LIMITED_API, allow(unused_imports))]
 
@@ -114,7 +107,6 @@ compile_error!(
      extension for each Python version"
 );
 
-#[cfg(feature = "signature")]
 pub mod arithmetic;
 mod debug;
 mod descriptor;
@@ -122,29 +114,23 @@ mod device;
 mod dims;
 mod dtype;
 mod error;
-#[cfg(any(feature = "fields", feature = "python"))]
 mod interrupt;
 mod layout;
 mod memory;
-#[cfg(feature = "signature")]
 mod preflight;
-#[cfg(feature = "fields")]
 mod preset;
 mod protocol;
-#[cfg(feature = "signature")]
 mod signature;
 mod tensor;
 #[cfg(feature = "ndarray")]
 pub mod traverse;
 
-#[cfg(feature = "fields")]
 mod copy;
 #[cfg(all(feature = "python", not(Py_LIMITED_API)))]
 pub mod python;
 
-#[cfg(feature = "fields")]
 pub use copy::{ThreadError, can_cast, num_threads, set_num_threads};
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 pub use cudarc;
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceError};
@@ -152,9 +138,7 @@ pub use dims::{Dim, Dims, DimsError};
 pub use dlpark;
 pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result, SignatureError};
-#[cfg(feature = "half")]
 pub use half;
-#[cfg(feature = "fields")]
 pub use layout::{AllocationLayout, Spec};
 pub use layout::{Ghosts, Layout, LayoutError, MAX_NDIM, Metadata, Padding};
 pub use memory::{OutOfMemory, cuda};
@@ -162,16 +146,13 @@ pub use memory::{OutOfMemory, cuda};
 pub use ndarray;
 #[cfg(feature = "ndarray")]
 pub use num_complex;
-#[cfg(feature = "signature")]
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
-#[cfg(feature = "fields")]
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
 #[cfg(feature = "python")]
 pub use pyo3;
-#[cfg(feature = "signature")]
 pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 pub use tensor::CudaView;
 #[cfg(feature = "ndarray")]
 pub use tensor::ReadGuard;

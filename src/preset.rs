@@ -71,15 +71,9 @@ pub enum Alignment {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preset {
     name: Cow<'static, str>,
-    rules: PresetRules,
-}
-
-/// What a preset decides: all but its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PresetRules {
-    pub device: Device,
-    pub alignment: Alignment,
-    pub layout: LayoutRule,
+    device: Device,
+    alignment: Alignment,
+    layout: LayoutRule,
 }
 
 /// An invalid or unknown preset.
@@ -119,22 +113,21 @@ pub enum PresetError {
 
 const fn grid(name: &'static str, device: Device, alignment: u32, ranks: [u8; 3]) -> Preset {
     let (alignment, layout) = (Alignment::Elements(alignment), LayoutRule::Grid(ranks));
-    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+    Preset { name: Cow::Borrowed(name), device, alignment, layout }
 }
 
 const fn framework(name: &'static str, device: Device) -> Preset {
     let (alignment, layout) = (Alignment::Base(64), LayoutRule::Grid([0, 1, 2]));
-    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+    Preset { name: Cow::Borrowed(name), device, alignment, layout }
 }
 
 const fn next(name: &'static str, device: Device, bytes: u32) -> Preset {
     let (alignment, layout) = (Alignment::Rows(bytes), LayoutRule::HorizontalFirst);
-    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
+    Preset { name: Cow::Borrowed(name), device, alignment, layout }
 }
 
 const fn by_index(name: &'static str, layout: LayoutRule) -> Preset {
-    let rules = PresetRules { device: Device::CPU, alignment: Alignment::Elements(1), layout };
-    Preset { name: Cow::Borrowed(name), rules }
+    Preset { name: Cow::Borrowed(name), device: Device::CPU, alignment: Alignment::Elements(1), layout }
 }
 
 /// The built-in presets: the table of the specification, after `gt4py.storage`'s layout registry.
@@ -188,7 +181,7 @@ impl Preset {
         {
             return Err(PresetError::Ranks { got: ranks.iter().copied().map(i64::from).collect() });
         }
-        Ok(Preset { name: Cow::Owned(name.to_owned()), rules: PresetRules { device, alignment, layout } })
+        Ok(Preset { name: Cow::Owned(name.to_owned()), device, alignment, layout })
     }
 
     /// Finds a preset by its name.
@@ -203,7 +196,7 @@ impl Preset {
     /// assert!(Preset::find("gtmcc").is_err());
     /// ```
     pub fn find(name: &str) -> Result<Preset, PresetError> {
-        if let Some(preset) = Preset::built_in(name) {
+        if let Some(preset) = BUILT_IN.iter().find(|preset| preset.name == name) {
             return Ok(preset.clone());
         }
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
@@ -211,11 +204,6 @@ impl Preset {
             let allowed: Vec<&str> = BUILT_IN.iter().chain(registered.iter()).map(Preset::name).collect();
             PresetError::Unknown { name: name.to_owned(), allowed: allowed.join(", ") }
         })
-    }
-
-    /// Finds a built-in preset.
-    pub(crate) fn built_in(name: &str) -> Option<&'static Preset> {
-        BUILT_IN.iter().find(|preset| preset.name == name)
     }
 
     /// Returns all presets: the built-in ones in the order of the specification, then the registered ones.
@@ -262,11 +250,6 @@ impl Preset {
         &self.name
     }
 
-    /// Returns all but the name.
-    pub(crate) fn rules(&self) -> PresetRules {
-        self.rules
-    }
-
     /// Returns the device of the allocation.
     ///
     /// # Example
@@ -275,7 +258,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gt:gpu").unwrap().device(), Device::cuda(0));
     /// ```
     pub fn device(&self) -> Device {
-        self.rules.device
+        self.device
     }
 
     /// Returns what is aligned, and to how much.
@@ -286,7 +269,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().alignment(), Alignment::Elements(8));
     /// ```
     pub fn alignment(&self) -> Alignment {
-        self.rules.alignment
+        self.alignment
     }
 
     /// Returns how strides are ordered.
@@ -297,7 +280,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().layout(), LayoutRule::Grid([0, 2, 1]));
     /// ```
     pub fn layout(&self) -> LayoutRule {
-        self.rules.layout
+        self.layout
     }
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs clippy with no features, the features that make sense alone, all features, and on the Python module: `make features`.
-# Tests and examples need the default features. Without `python` the dependency tree has no PyO3. On Linux an extension with
-# argument types alone is built, too: its linker leaves no symbol undefined, and it exports no module but its own.
+# Without `python` the dependency tree has no PyO3. On Linux an extension with argument types alone is built, too: its linker leaves
+# no symbol undefined, and it exports no module but its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,15 +10,16 @@ clippy() {
     cargo clippy --quiet "$@" -- -D warnings
 }
 
-for features in "" half ndarray fields cuda python python,fields; do
-    clippy --no-default-features --features "$features"
+# A program chooses CUDA's version.
+for features in "" ndarray cuda,cudarc/cuda-12000,cudarc/dynamic-loading python; do
+    clippy --features "$features"
 done
 clippy --all-targets
 clippy --all-targets --features cuda,ndarray
 clippy --all-targets --all-features
 clippy --package dlfield-python
 ! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
-! cargo tree --edges normal --prefix none --no-default-features --features python | grep -E '^(half|rayon|cudarc)'
+! cargo tree --edges normal --prefix none --features python | grep -E '^cudarc'
 
 echo "The feature abi3 of pyo3 is one error, which says what to do"
 said=$(cargo check --features python,pyo3/abi3-py311 2>&1 | grep '^error' || true)

@@ -1,10 +1,11 @@
 """The fuzz targets of `fuzz/`: a short run, the same each time, in `make check`; with another seed in `make fuzz`.
 
-A run begins with every input of the corpus in `fuzz/corpus`, and writes nothing there. `make fuzz` keeps the inputs
-that reach new code in `target/fuzz/corpus`; an input that fails is written to `target/fuzz/artifacts`.
+A run begins with every input of the corpus: a line of `fuzz/corpus/TARGET.hex` each, in hexadecimal. `make fuzz` keeps
+the inputs that reach new code in `target/fuzz/corpus`; an input that fails is written to `target/fuzz/artifacts`.
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,8 +27,13 @@ def program(target: str) -> Path:
 
 
 def corpus(target: str) -> Path:
-    """Return the folder of the inputs that are in the repository."""
-    return ROOT / "fuzz/corpus" / target
+    """Return a folder with the inputs that are in the repository, a file each, as libFuzzer reads them."""
+    folder = BUILT / "seeds" / target
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, line in enumerate((ROOT / f"fuzz/corpus/{target}.hex").read_text(encoding="ascii").split()):
+        (folder / f"{number:03}").write_bytes(bytes.fromhex(line))
+    return folder
 
 
 def search(target: str, seed: int, seconds: int) -> list[str]:
@@ -48,13 +54,14 @@ def main() -> int:
         start, artifacts = time.monotonic(), BUILT / "artifacts" / target
         artifacts.mkdir(parents=True, exist_ok=True)
         limits = [*LIMITS, "-seed=1", f"-runs={runs}", f"-artifact_prefix={artifacts}/"]
+        seeds = corpus(target)
         with tempfile.TemporaryDirectory() as found:
-            command = [str(program(target)), found, str(corpus(target)), "-verbosity=0", *limits]
+            command = [str(program(target)), found, str(seeds), "-verbosity=0", *limits]
             done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             print(f"{done.stdout}\nthe fuzz target {target} fails; again with:\n  {program(target)} INPUT")
             return 1
-        inputs = len(list(corpus(target).iterdir()))
+        inputs = len(list(seeds.iterdir()))
         print(
             f"{target}: {runs} inputs, {inputs} of them from the corpus, in {time.monotonic() - start:.0f} s",
             flush=True,

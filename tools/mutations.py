@@ -1,6 +1,6 @@
 """Changes of the sources, each of which takes out the fix of a crash, wrong data or a leak that once was in dlfield.
 
-The adversary has to find each of them: `make mutants`. `tests/py/exchange/test_mutations.py` checks that they apply.
+The adversary has to find each of them: `make mutants`. `tests/py/exchange/test_adversary.py` checks that they apply.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ describe platforms
 for target in "${targets[@]}"; do
     clippy --workspace --all-features --target "$target"
 done
-clippy --target "$wasm" --no-default-features
+clippy --target "$wasm"
 clippy --target "$wasm" --features ndarray
-clippy --features cuda-any,ndarray,cudarc/cuda-12080,cudarc/dynamic-linking
-clippy --features cuda-any,ndarray,cudarc/cuda-13000,cudarc/dynamic-loading
+clippy --features cuda,ndarray,cudarc/cuda-12080,cudarc/dynamic-linking
+clippy --features cuda,ndarray,cudarc/cuda-13000,cudarc/dynamic-loading
 
 describe free-threaded build_flags=Py_GIL_DISABLED
 clippy --workspace --all-features

@@ -47,7 +47,6 @@ pub(crate) fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> Stri
 }
 
 /// Checks that a value that is assigned to a field by position has the same origin, if both state one; the halos may differ.
-#[cfg(feature = "python")]
 pub(crate) fn check_assigned_origin(field: &Tensor, value: &Tensor) -> Result<(), LayoutError> {
     if !states_domain(field) || !states_domain(value) {
         return Ok(());

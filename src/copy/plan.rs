@@ -38,7 +38,6 @@ impl Plan {
     }
 
     /// As [`Plan::new`], from loops with at least one turn each.
-    #[cfg(feature = "cuda-any")]
     pub(super) fn of(steps: Steps) -> Plan {
         let mut plan = Plan { steps: Steps::new(), start: (0, 0) };
         for step in steps.iter().filter(|step| step.count != 1) {

@@ -88,7 +88,6 @@ impl Descriptor {
     }
 
     /// Rejects read-only memory, with `field` as its name in the error, and elements that share memory with each other.
-    #[cfg(any(feature = "ndarray", feature = "signature"))]
     pub(crate) fn check_writable(&self, field: &'static str) -> crate::Result<()> {
         if self.readonly {
             let fix = "it is written, so pass an array that may be written";
@@ -102,7 +101,6 @@ impl Descriptor {
     }
 
     /// Returns the lowest address of the elements and one past the highest; any two if there are no elements.
-    #[cfg(any(feature = "python", feature = "fields"))]
     #[inline]
     pub(crate) fn reach(&self) -> (usize, usize) {
         // All addresses of elements are in the address space, so nothing overflows for a field that has elements.

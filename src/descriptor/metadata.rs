@@ -62,7 +62,9 @@ impl Descriptor {
     /// assert_eq!(field.halo(), Some(&[(0, 0), (1, 1)][..]));
     /// ```
     pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
-        self.set_halo(halo)?;
+        check_halo(&halo, self.shape())?;
+        let metadata = self.metadata_mut();
+        (metadata.halo, metadata.halo_is_cut) = (Some(halo), false);
         Ok(self)
     }
 
@@ -80,18 +82,9 @@ impl Descriptor {
         Ok(())
     }
 
-    /// As [`Descriptor::with_halo`], in place.
-    pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
-        check_halo(&halo, self.shape())?;
-        let metadata = self.metadata_mut();
-        (metadata.halo, metadata.halo_is_cut) = (Some(halo), false);
-        Ok(())
-    }
-
     /// Replaces dims, origin and halo by those given; the others stay.
     #[inline]
-    #[doc(hidden)]
-    pub fn relabel(&mut self, metadata: Metadata) -> Result<()> {
+    pub(crate) fn relabel(&mut self, metadata: Metadata) -> Result<()> {
         if metadata.is_empty() {
             return Ok(());
         }
@@ -215,14 +208,7 @@ impl Descriptor {
         Arc::make_mut(self.metadata.get_or_insert_default())
     }
 
-    /// Sets metadata that is known to fit, instead of any other.
-    #[cfg(all(feature = "python", feature = "signature"))]
-    pub(crate) fn set_new_metadata(&mut self, metadata: Metadata) {
-        self.set_metadata(Some(Arc::new(metadata)));
-    }
-
     /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.
-    #[cfg(feature = "signature")]
     pub(crate) fn set_default_metadata(&mut self, metadata: &Arc<Metadata>) -> bool {
         let is_absent = self.metadata().is_none();
         if is_absent {

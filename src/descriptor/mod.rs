@@ -5,14 +5,12 @@ mod halo_override;
 mod memory;
 mod metadata;
 mod numbers;
-#[cfg(any(feature = "python", feature = "signature"))]
 mod spans;
 
 use std::sync::{Arc, OnceLock};
 
 use self::halo_override::HaloOverride;
 use self::numbers::Numbers;
-#[cfg(any(feature = "python", feature = "signature"))]
 pub use self::spans::Spans;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -172,28 +170,7 @@ impl Descriptor {
         self.fill(ptr, device, dtype, readonly, shape, byte_strides, dtype.itemsize().trailing_zeros())
     }
 
-    /// As [`Descriptor::set`], with the parts of a descriptor, which are not checked again.
-    #[cfg(feature = "python")]
-    #[inline]
-    pub(crate) fn set_checked(
-        &mut self,
-        ptr: *mut u8,
-        device: Device,
-        dtype: DType,
-        readonly: bool,
-        shape: &[i64],
-        strides: &[i64],
-    ) {
-        let (extents, steps) = self.numbers.room(shape.len());
-        for ((extent, step), (of_shape, of_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides)) {
-            (*extent, *step) = (*of_shape, *of_strides);
-        }
-        (self.ptr, self.device, self.dtype, self.readonly) = (ptr, device, dtype, readonly);
-        self.set_metadata(None);
-    }
-
     /// Makes this a descriptor without a field.
-    #[cfg(feature = "python")]
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.ptr = std::ptr::null_mut();
@@ -221,7 +198,6 @@ impl Descriptor {
     }
 
     /// Returns a descriptor of the same memory, named as another device that can access it.
-    #[cfg(feature = "fields")]
     pub(crate) fn on(self, device: Device) -> Descriptor {
         Descriptor { device, ..self }
     }

@@ -2,12 +2,12 @@
 
 use super::order::ascending;
 use super::strides::{compute, lcm};
-use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Spec, check_len, offset};
+use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Promise, Spec, check_len, offset};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::preset::Alignment;
+use crate::preset::{Alignment, Preset};
 
 /// Host blocks start at a multiple of this many bytes, from which JAX shares memory without a copy.
 const HOST_ALIGNMENT: i64 = 64;
@@ -52,14 +52,11 @@ pub struct AllocationLayout {
     pub first_byte: usize,
 }
 
-/// The part of an [`AllocationLayout`] that is not in the spec itself, without its lists; see there for the fields.
-pub(crate) struct Computed {
-    pub(crate) padding: Padding,
-    pub(crate) alignment_size: i64,
-    pub(crate) aligned_index: Option<Box<[i64]>>,
+/// The block of an [`AllocationLayout`]: its bytes, their alignment, and the bytes before the element at index 0.
+pub(crate) struct PlannedBlock {
     pub(crate) device: Device,
-    pub(crate) block_bytes: usize,
-    pub(crate) block_alignment: usize,
+    pub(crate) bytes: usize,
+    pub(crate) alignment: usize,
     pub(crate) first_byte: usize,
 }
 
@@ -80,28 +77,28 @@ impl Spec {
     /// assert!(Spec::new(&[i64::MAX, 5], DType::F32).place().is_err());
     /// ```
     pub fn place(&self) -> Result<AllocationLayout> {
-        let (mut strides, mut layout) = (Extents::new(), Layout::c_order(0));
-        let computed = self.compute(&mut strides, &mut layout)?;
+        let (mut strides, mut promise) = (Extents::new(), Promise::NONE);
+        let block = self.plan(&mut strides, &mut promise)?;
         Ok(AllocationLayout {
             shape: self.shape.to_vec(),
             dtype: self.dtype,
             strides: strides.into_vec(),
-            layout,
-            padding: computed.padding,
+            layout: promise.layout.unwrap_or_else(|| Layout::c_order(self.ndim())),
+            padding: promise.padding,
             metadata: self.metadata.clone(),
-            alignment_size: computed.alignment_size,
-            aligned_index: computed.aligned_index,
-            device: computed.device,
-            block_bytes: computed.block_bytes,
-            block_alignment: computed.block_alignment,
-            first_byte: computed.first_byte,
+            alignment_size: promise.alignment_size,
+            aligned_index: promise.aligned_index,
+            device: block.device,
+            block_bytes: block.bytes,
+            block_alignment: block.alignment,
+            first_byte: block.first_byte,
         })
     }
 
-    /// As [`Spec::place`], without a copy of what the spec has anyway. Replaces `strides` and `layout`: moving these lists
+    /// As [`Spec::place`], without a copy of what the spec has anyway. Replaces `strides` and `promise`: moving these lists
     /// takes longer than filling them.
     #[inline(always)]
-    pub(crate) fn compute(&self, strides: &mut Extents, layout: &mut Layout) -> Result<Computed> {
+    pub(crate) fn plan(&self, strides: &mut Extents, promise: &mut Promise) -> Result<PlannedBlock> {
         let (shape, ndim) = (&self.shape[..], self.shape.len());
         if ndim > MAX_NDIM {
             return Err(LayoutError::TooManyDims { got: ndim }.into());
@@ -110,6 +107,7 @@ impl Spec {
             return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
         }
         self.metadata.check(shape)?;
+        let layout = promise.layout.insert(Layout::c_order(0));
         self.find_layout(layout)?;
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
         let alignment_size = self.checked_alignment(itemsize)?;
@@ -143,21 +141,17 @@ impl Spec {
         bytes.checked_add(block_alignment).ok_or_else(too_wide)?;
         let as_size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large());
 
-        Ok(Computed {
-            padding,
-            alignment_size,
-            aligned_index,
-            device,
-            block_bytes: as_size(bytes)?,
-            block_alignment: as_size(block_alignment)?,
-            first_byte: as_size(first_byte)?,
-        })
+        promise.padding = padding;
+        promise.alignment_size = alignment_size;
+        promise.aligned_index = aligned_index;
+        let (bytes, alignment) = (as_size(bytes)?, as_size(block_alignment)?);
+        Ok(PlannedBlock { device, bytes, alignment, first_byte: as_size(first_byte)? })
     }
 
     /// Returns whether the preset aligns the start of the memory and keeps rows compact. An explicit alignment replaces the
     /// number of bytes, not the kind of alignment.
     fn aligns_base(&self) -> bool {
-        matches!(self.preset.map(|preset| preset.alignment), Some(Alignment::Base(_)))
+        matches!(self.preset.as_ref().map(Preset::alignment), Some(Alignment::Base(_)))
     }
 
     /// Sets `layout` to the explicit one, else that of the preset, else C order.
@@ -169,8 +163,8 @@ impl Spec {
                 layout.clone_from(given);
             }
             (None, Some(preset)) => match &self.metadata.dims {
-                Some(dims) => layout.set_by_rule(preset.layout, dims),
-                None => layout.set_by_rule(preset.layout, &Dims::standard(self.ndim())),
+                Some(dims) => layout.set_by_rule(preset.layout(), dims),
+                None => layout.set_by_rule(preset.layout(), &Dims::standard(self.ndim())),
             },
             (None, None) => layout.set(ascending(self.ndim())),
         }
@@ -178,7 +172,7 @@ impl Spec {
     }
 
     fn checked_alignment(&self, itemsize: i64) -> Result<i64, LayoutError> {
-        match (self.alignment_size, self.preset.map(|preset| preset.alignment)) {
+        match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
             (Some(bytes), _) if bytes < 1 => Err(LayoutError::AlignmentSize { got: bytes }),
             (Some(bytes), _) => Ok(bytes),
             // At most 2**32 elements of 16 bytes: far from overflow.

@@ -109,7 +109,6 @@ impl Metadata {
 
     /// Returns this metadata with the defaults of a field for unset ones. A halo that a slice has cut is like any other
     /// then: the origin says where the domain begins.
-    #[cfg(feature = "python")]
     #[must_use]
     pub(crate) fn with_defaults(self, ndim: usize) -> Metadata {
         let Metadata { dims, origin, halo, .. } = self.with_default_origin();

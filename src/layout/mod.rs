@@ -3,7 +3,6 @@
 //! [`Spec::place`] turns a [`Spec`], what a user wants to allocate, into an [`AllocationLayout`], the offset of every element,
 //! or into a [`LayoutError`] that names the argument at fault.
 
-#[cfg(feature = "fields")]
 mod allocation_layout;
 mod error;
 pub(crate) mod extents;
@@ -13,12 +12,9 @@ pub(crate) mod overlap;
 mod padding;
 mod promise;
 pub(crate) mod span;
-#[cfg(feature = "fields")]
 mod spec;
-#[cfg(feature = "fields")]
 mod strides;
 
-#[cfg(feature = "fields")]
 pub use allocation_layout::AllocationLayout;
 pub use error::{Ghosts, LayoutError};
 pub use extents::MAX_NDIM;
@@ -29,16 +25,11 @@ pub use order::Layout;
 pub(crate) use overlap::{Strided, gcd, overlap};
 pub use padding::Padding;
 pub(crate) use promise::Promise;
-#[cfg(feature = "python")]
 pub(crate) use span::byte_strided_reach;
-#[cfg(feature = "fields")]
 pub(crate) use span::is_compact;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub(crate) use span::is_unshared;
 pub(crate) use span::{byte_span, is_contiguous, offset};
-#[cfg(feature = "fields")]
 pub use spec::Spec;
-#[cfg(feature = "signature")]
 pub(crate) use strides::lcm;
 
 /// Checks that an argument has one entry per dimension.

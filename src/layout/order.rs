@@ -6,9 +6,7 @@ use smallvec::SmallVec;
 
 use super::LayoutError;
 use crate::dims::distinct;
-#[cfg(feature = "fields")]
 use crate::dims::{Dim, Dims};
-#[cfg(feature = "fields")]
 use crate::preset::LayoutRule;
 
 /// All ranks, in C order.
@@ -100,7 +98,6 @@ impl Layout {
     /// let dims = Dims::parse(["K", "J", "I"]).unwrap();
     /// assert_eq!(Layout::by_rule(LayoutRule::Grid([0, 1, 2]), &dims).to_vec(), [2, 1, 0]);
     /// ```
-    #[cfg(feature = "fields")]
     pub fn by_rule(rule: LayoutRule, dims: &Dims) -> Layout {
         let mut layout = Layout(SmallVec::new());
         layout.set_by_rule(rule, dims);
@@ -179,6 +176,12 @@ impl Layout {
         self.0.iter().copied()
     }
 
+    /// Returns the ranks, in index order, without a copy.
+    #[cfg(feature = "python")]
+    pub(crate) fn ranks(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Returns the ranks, in index order.
     ///
     /// # Example
@@ -211,7 +214,6 @@ impl Layout {
     }
 }
 
-#[cfg(feature = "fields")]
 impl Layout {
     /// As [`Layout::by_rule`], in place.
     pub(super) fn set_by_rule(&mut self, rule: LayoutRule, dims: &Dims) {
@@ -267,7 +269,6 @@ impl Layout {
 
 /// Returns the last axis with a user's label, if these labels stand for the horizontal: there is K, neither I nor J, and the rule
 /// has a horizontal dimension contiguous.
-#[cfg(feature = "fields")]
 fn last_horizontal(ranks: [u8; 3], dims: &Dims) -> Option<usize> {
     let has = |label| dims.iter().any(|dim| dim == label);
     let stands = ranks[2] < ranks[0].max(ranks[1]) && has(Dim::K) && !has(Dim::I) && !has(Dim::J);
@@ -275,7 +276,6 @@ fn last_horizontal(ranks: [u8; 3], dims: &Dims) -> Option<usize> {
 }
 
 /// Returns whether a label is that of a local dimension, the neighbours of a point, as ICON names them: `C2E2CO`, `V2E`.
-#[cfg(feature = "fields")]
 fn is_local(label: &str) -> bool {
     let parts = label.split('2');
     label.contains('2')

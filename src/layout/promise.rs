@@ -17,7 +17,6 @@ pub(crate) struct Promise {
 
 impl Promise {
     /// Whether it promises anything, or has another layout than follows from the strides.
-    #[cfg(feature = "python")]
     pub(crate) fn is_stated(&self) -> bool {
         self.alignment_size > 1
             || self.padding != Padding::None

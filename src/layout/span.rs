@@ -24,7 +24,6 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
 
 /// Returns the addresses of elements whose strides count bytes, from the lowest byte to one past the highest; `None` without
 /// elements, and the whole address space for invalid input. `start` is the address of element 0.
-#[cfg(feature = "python")]
 pub(crate) fn byte_strided_reach(
     start: usize,
     shape: &[i64],
@@ -71,7 +70,6 @@ pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedItera
 /// assert!(is_compact(&[2, 3, 4], &[4, 8, 1]));
 /// assert!(!is_compact(&[2, 3], &[4, 1]));
 /// ```
-#[cfg(feature = "fields")]
 pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
     let mut axes: smallvec::SmallVec<[usize; 6]> = (0..shape.len()).collect();
     axes.sort_unstable_by_key(|axis| (std::cmp::Reverse(strides[*axis]), *axis));
@@ -88,7 +86,6 @@ pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
 /// assert!(is_unshared(&[3, 4], &[-8, 2]));
 /// assert!(!is_unshared(&[3, 4], &[0, 1]));
 /// ```
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub fn is_unshared(shape: &[i64], strides: &[i64]) -> bool {
     let steps = shape.iter().zip(strides).filter(|(extent, _)| **extent != 1);
     let mut steps: smallvec::SmallVec<[(u64, u64); 6]> =
@@ -110,7 +107,7 @@ pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i6
     })
 }
 
-#[cfg(all(test, feature = "python"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

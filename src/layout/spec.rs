@@ -4,7 +4,7 @@ use super::{Extents, Layout, Metadata, Padding, Promise};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::preset::{Preset, PresetRules};
+use crate::preset::Preset;
 
 /// Describes a field to allocate. Only shape and element type are required; explicit values override the preset.
 ///
@@ -18,7 +18,7 @@ use crate::preset::{Preset, PresetRules};
 pub struct Spec {
     pub(super) shape: Extents,
     pub(super) dtype: DType,
-    pub(super) preset: Option<PresetRules>,
+    pub(super) preset: Option<Preset>,
     pub(super) layout: Option<Layout>,
     pub(super) alignment_size: Option<i64>,
     pub(super) aligned_index: Option<Box<[i64]>>,
@@ -79,13 +79,13 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn preset(mut self, preset: Preset) -> Spec {
-        self.set_preset(preset.rules());
+        self.set_preset(preset);
         self
     }
 
     /// As [`Spec::preset`], in place: a spec is large, and moving it takes longer than the change.
-    pub(crate) fn set_preset(&mut self, rules: PresetRules) {
-        self.preset = Some(rules);
+    pub(crate) fn set_preset(&mut self, preset: Preset) {
+        self.preset = Some(preset);
     }
 
     /// Sets the dims, one label per dimension; the default is I, J, K, "0", ….
@@ -285,8 +285,8 @@ impl Spec {
     /// assert!(labelled(["x", "0"]).unplaced_dims().is_none());
     /// ```
     pub fn unplaced_dims(&self) -> Option<&Dims> {
-        let (preset, dims) = (self.preset?, self.metadata.dims.as_ref()?);
-        (self.layout.is_none() && !preset.layout.places(dims)).then_some(dims)
+        let (preset, dims) = (self.preset.as_ref()?, self.metadata.dims.as_ref()?);
+        (self.layout.is_none() && !preset.layout().places(dims)).then_some(dims)
     }
 
     /// Returns the device of the allocation: the explicit one, else the preset's, else the host.
@@ -299,7 +299,7 @@ impl Spec {
     /// assert_eq!(spec.preset(Preset::find("gt:gpu").unwrap()).device(), Device::cuda(0));
     /// ```
     pub fn device(&self) -> Device {
-        self.device.or(self.preset.map(|preset| preset.device)).unwrap_or(Device::CPU)
+        self.device.or(self.preset.as_ref().map(Preset::device)).unwrap_or(Device::CPU)
     }
 
     /// Returns whether this is a field on the host of fewer bytes, without an explicit alignment, which may add more.

@@ -1,6 +1,5 @@
 //! Blocks of memory, of the host or of a device.
 
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::cuda::ipc::Exported;
 use super::cuda::{CudaMemory, StreamUses};
 use super::host::HostMemory;
@@ -76,7 +75,6 @@ impl Block {
     ///
     /// # Errors
     /// As for [`Block::allocate`].
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(crate) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<Block> {
         if !device.is_cuda() {
             return Err(DeviceError::NotSupported { device }.into());
@@ -88,7 +86,6 @@ impl Block {
     }
 
     /// Returns what another process needs to open the memory; `None` for memory that was not allocated for that.
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(crate) fn exported(&self) -> Option<Result<Exported>> {
         match &self.memory {
             Memory::Host(_) => None,
@@ -154,7 +151,7 @@ impl Block {
     }
 
     /// Returns where the driver's allocation starts, if it is device memory.
-    #[cfg(feature = "cuda-any")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn cuda_base(&self) -> Option<usize> {
         match &self.memory {
             Memory::Host(_) => None,
@@ -163,7 +160,6 @@ impl Block {
     }
 
     /// Leaves the memory to other code, which will free it.
-    #[cfg(feature = "cuda-any")]
     pub(crate) fn forget(self) {
         self.counter().remove(self.bytes);
         std::mem::forget(self);
@@ -176,7 +172,6 @@ impl Block {
     }
 
     /// Returns whether no bytes were requested.
-    #[cfg(feature = "signature")]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

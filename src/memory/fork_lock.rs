@@ -45,7 +45,6 @@ impl<T> ForkLock<T> {
     }
 
     /// As [`ForkLock::with`]; `None` also while another thread uses the value.
-    #[cfg(feature = "fields")]
     #[inline]
     pub(crate) fn try_with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         PROCESS.note();

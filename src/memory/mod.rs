@@ -1,27 +1,20 @@
 //! The only code that allocates memory for elements.
 
-#[cfg(feature = "fields")]
 mod allocator_block;
-#[cfg(feature = "fields")]
 mod block;
-#[cfg(feature = "fields")]
 mod block_cache;
-#[cfg(feature = "fields")]
 pub(crate) mod counters;
 pub mod cuda;
 mod error;
 pub(crate) mod first_process;
 pub(crate) mod fork_lock;
-#[cfg(feature = "fields")]
 mod host;
 
-#[cfg(feature = "fields")]
 pub use self::block::{Block, Contents};
 pub use self::error::OutOfMemory;
 use crate::device::Device;
 
 /// What reads or writes memory.
-#[cfg_attr(not(feature = "fields"), allow(dead_code, reason = "devices only copy and fill"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Executor {
     /// This thread, which must first wait for the devices that use the memory.
@@ -31,11 +24,9 @@ pub(crate) enum Executor {
 }
 
 /// Bytes of the largest block that counts as small, those for its alignment included.
-#[cfg(feature = "fields")]
 pub(crate) const LARGEST_SMALL: usize = 64 << 10;
 
 /// Returns the bytes of freed large host blocks that are kept for reuse.
-#[cfg(feature = "fields")]
 pub(crate) fn cached_mapping_bytes() -> usize {
     block_cache::CACHE.bytes()
 }

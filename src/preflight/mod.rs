@@ -11,7 +11,6 @@ pub use self::terms::{Support, Target, Verdict};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-#[cfg(feature = "python")]
 use crate::dtype::DType;
 use crate::layout::is_compact;
 
@@ -207,14 +206,12 @@ fn is_cuda(device: Device) -> bool {
 }
 
 /// Returns whether PyTorch can share the memory, if it has the element type: [`preflight`] without the reasons.
-#[cfg(feature = "python")]
 pub(crate) fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
 }
 
 /// Returns whether JAX takes the memory as it is, regardless of its version and its setting of x64. It may take others too:
 /// [`preflight`] says which.
-#[cfg(feature = "python")]
 pub(crate) fn jax_takes(field: &Descriptor) -> bool {
     let narrow =
         [DType::F32, DType::I32, DType::F16, DType::BF16, DType::C64, DType::I8, DType::U8, DType::I16, DType::U32];

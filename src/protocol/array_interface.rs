@@ -138,7 +138,6 @@ pub struct ArrayInterface<'a> {
 
 impl ArrayInterface<'_> {
     /// A dictionary with `data` alone, to fill in in place: the struct is large.
-    #[cfg(feature = "python")]
     pub(crate) fn at(data: Data) -> Self {
         ArrayInterface {
             version: None,
@@ -159,7 +158,6 @@ impl ArrayInterface<'_> {
     ///
     /// # Errors
     /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
-    #[cfg(feature = "signature")]
     pub fn read(&self, interface: &Interface, device: Device) -> Result<Descriptor> {
         let mut descriptor = Descriptor::BLANK;
         self.read_into(&mut descriptor, interface, device)?;

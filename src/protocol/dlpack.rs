@@ -30,7 +30,6 @@ const STRIDES_REQUIRED: (u32, u32) = (1, 2);
 ///
 /// # Safety
 /// - `tensor.shape` is NULL or points to `ndim` readable numbers, and so is `tensor.strides`.
-#[cfg(feature = "signature")]
 pub unsafe fn read(tensor: &DLTensor, version: Option<DLPackVersion>, flags: DlpackFlags) -> Result<Descriptor> {
     let mut descriptor = Descriptor::BLANK;
     // SAFETY: passed on from the caller.

@@ -8,7 +8,6 @@ const FIELD: &str = "typestr";
 
 /// Returns the type string of an element type in native byte order; `None` for types that NumPy does not have. Arrays of `ml_dtypes`
 /// write `V` (void) and the size for those, which loses the type.
-#[cfg(feature = "signature")]
 pub fn encode(dtype: DType) -> Option<&'static str> {
     const LITTLE: bool = cfg!(target_endian = "little");
     let text = match dtype {

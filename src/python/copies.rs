@@ -27,18 +27,11 @@ pub fn copy_like(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
     copy_into(py, &tensor.spec(), tensor)
 }
 
-/// As [`copy_into`], to a blank tensor in place. Small copies on the host keep the GIL.
-pub fn copy_to(py: Python<'_>, made: &mut Tensor, spec: &Spec, tensor: &Tensor) -> Result<()> {
-    sync::check_in_place(py, tensor)?;
-    // SAFETY: as for `copy_into`.
-    let mut copy = || unsafe { made.allocate_copy(spec, tensor) };
-    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }
-}
-
-/// Copies a tensor into the layout of `spec`.
+/// Copies a tensor into the layout of `spec`. Small copies on the host keep the GIL.
 pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor> {
     sync::check_in_place(py, tensor)?;
     // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
     // responsibility as with every array library, the copy has old or new elements.
-    detach(py, || unsafe { Tensor::copy_of_shared(spec, tensor) })
+    let copy = || unsafe { Tensor::copy_of_shared(spec, tensor) };
+    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { detach(py, copy) }
 }

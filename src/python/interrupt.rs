@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-#[cfg(feature = "signature")]
 use crate::interrupt::interruptible;
 use crate::python::ffi::attach::raise_in_main_thread;
 
@@ -19,13 +18,11 @@ thread_local! {
 }
 
 /// Runs long work without the GIL, which a signal stops: [`crate::Error::Interrupted`] becomes what its handler raises.
-#[cfg(feature = "signature")]
 pub fn detach<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     interruptible(is_interrupted, || py.detach(work))
 }
 
 /// Has Python handle the signals that have come. Returns whether a handler has raised an exception.
-#[cfg(feature = "signature")]
 fn is_interrupted() -> bool {
     if HANDLES_SIGNALS.get() == Some(false) {
         return false;

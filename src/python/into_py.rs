@@ -91,11 +91,7 @@ impl Module {
             // Python code on the host may use pinned and managed memory at once.
             sync::wait_for_device(py, tensor)?;
         }
-        if !tensor.owner().mark_exported() {
-            // A reader may wait for a device, and the device's work for the GIL.
-            py.detach(|| tensor.owner().export())?;
-        }
-        Ok(())
+        Ok(sync::export(py, tensor.owner())?)
     }
 
     /// Makes a `dlfield.Tensor` of a tensor that says nothing that DLPack cannot express.

@@ -123,10 +123,8 @@
 //! - PyTorch's tensors have no read-only flag, except for its `ReadOnlyTensorWrapper`. A tensor that `torch.frombuffer`
 //!   makes from `bytes`, or `torch.from_numpy` from a read-only array, counts as writable: [`Out`] cannot reject it.
 
-#[cfg(feature = "signature")]
 pub(crate) mod consumers;
 pub(crate) mod convert;
-#[cfg(feature = "signature")]
 pub(crate) mod copies;
 pub(crate) mod ffi;
 mod from_py;
@@ -138,13 +136,11 @@ mod into_py;
 pub mod module;
 pub(crate) mod nearest;
 pub(crate) mod own_classes;
-#[cfg(feature = "signature")]
 pub(crate) mod package;
 mod py_owner;
 pub(crate) mod sync;
 pub(crate) mod tensor_api;
 
-#[cfg(feature = "fields")]
 pub use self::from_py::OrCopy;
 pub use self::from_py::{
     Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, Order, Out, Place, ViewAs, ViewedByHost,

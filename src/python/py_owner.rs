@@ -137,7 +137,6 @@ impl ReleaseHook {
     }
 
     /// Calls it, unless it was called before.
-    #[cfg(feature = "signature")]
     pub fn now(&self, py: Python<'_>) -> PyResult<()> {
         let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         function.map_or(Ok(()), |function| function.into_bound(py).call0().map(drop))

@@ -2,18 +2,14 @@
 
 use pyo3::prelude::*;
 
-#[cfg(feature = "signature")]
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory::Executor;
-#[cfg(feature = "signature")]
 use crate::memory::cuda::current_stream;
 use crate::protocol::ExchangeError;
-#[cfg(feature = "signature")]
 use crate::python::consumers;
 use crate::python::ffi::attach::release_deferred;
 use crate::python::py_owner;
-#[cfg(feature = "signature")]
 use crate::tensor::in_order;
 use crate::tensor::{Owner, Tensor};
 
@@ -55,7 +51,6 @@ pub fn check_in_place(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 ///
 /// # Errors
 /// [`crate::DeviceError::Capturing`] if graph capture forbids the order, [`crate::DeviceError::Driver`].
-#[cfg(feature = "signature")]
 pub fn order_current_stream(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     let device = tensor.descriptor().device();
     let Some(uses) = tensor.owner().stream_uses().filter(|_| device.is_of_cuda()) else { return Ok(()) };
@@ -65,9 +60,15 @@ pub fn order_current_stream(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 }
 
 /// As [`in_order`], which may wait for another thread.
-#[cfg(feature = "signature")]
 pub(crate) fn in_order_detached(py: Python<'_>, owner: Owner, device: Device) -> Owner {
     if owner.stream_uses().is_some() { py.detach(|| in_order(owner, device)) } else { in_order(owner, device) }
+}
+
+/// Marks memory as exported: safe functions reject it from now on. Waits for those that read it.
+#[inline]
+pub fn export(py: Python<'_>, owner: &Owner) -> Result<()> {
+    // A reader may wait for a device, and the device's work for the GIL.
+    if owner.mark_exported() { Ok(()) } else { py.detach(|| Ok(owner.export()?)) }
 }
 
 /// Drops an owner, which may wait for the device's work.

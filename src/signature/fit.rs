@@ -13,15 +13,8 @@ use crate::error::Result;
 use crate::layout::LayoutError;
 
 impl FieldSpec {
-    /// As [`FieldSpec::orient`], on a copy of the descriptor.
-    pub(super) fn oriented(&self, field: &Descriptor) -> Result<Descriptor> {
-        let mut field = field.clone();
-        self.orient(&mut field)?;
-        Ok(field)
-    }
-
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
-    pub(crate) fn orient(&self, field: &mut Descriptor) -> Result<()> {
+    pub(super) fn orient(&self, field: &mut Descriptor) -> Result<()> {
         if field.ndim() != self.dims_len || !field.set_default_metadata(&self.default_metadata) {
             match &self.dims {
                 Some(dims) => orient_labelled(dims, field)?,

@@ -10,10 +10,11 @@
 
 mod access;
 mod alignment;
-pub(crate) mod bound;
+pub(crate) mod arguments;
+mod bound;
 mod fit;
-pub(crate) mod overlap;
-pub(crate) mod size;
+mod overlap;
+mod size;
 mod spec;
 mod text;
 #[cfg(feature = "ndarray")]
@@ -56,19 +57,20 @@ use crate::tensor::Tensor;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Signature {
-    fields: Vec<(Box<str>, FieldSpec)>,
+    table: Arc<Table>,
     device: Device,
-    /// Whether a shape has a named size.
-    places: Arc<Places>,
-    /// The boundary of each field.
-    boundaries: Arc<[Option<Box<bound::Boundary>>]>,
-    /// The extents that have a size by name: position of the field, axis, and the position of the name among all names of sizes.
-    named_extents: Vec<(usize, usize, usize)>,
     allow_overlap: bool,
 }
 
-/// The position of each field in a signature, by name.
-type Places = BTreeMap<Box<str>, usize>;
+/// The fields of a signature, which its calls share.
+#[derive(Debug)]
+struct Table {
+    fields: Vec<(Box<str>, FieldSpec)>,
+    /// The position of each field, by name.
+    places: BTreeMap<Box<str>, usize>,
+    /// The extents that have a size by name: position of the field, axis, and the position of the name among all names of sizes.
+    named_extents: Vec<(usize, usize, usize)>,
+}
 
 impl Signature {
     /// Returns the signature of a stencil on the host.
@@ -89,29 +91,17 @@ impl Signature {
     /// # }
     /// ```
     pub fn new<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, FieldSpec)>) -> Result<Signature> {
-        let mut known: Vec<(Box<str>, FieldSpec)> = Vec::new();
-        let mut places = Places::new();
+        let mut table = Table { fields: Vec::new(), places: BTreeMap::new(), named_extents: Vec::new() };
         for (name, spec) in fields {
             let name = name.into();
             spec.check().map_err(|error| SignatureError::of(&name, error))?;
-            if places.insert(name.clone(), known.len()).is_some() {
+            if table.places.insert(name.clone(), table.fields.len()).is_some() {
                 return Err(SignatureError::Twice { field: name }.into());
             }
-            known.push((name, spec));
+            table.fields.push((name, spec));
         }
-        let named_extents = named_extents(&known);
-        let places = Arc::new(places);
-        let boundaries = known.iter().map(|(_, spec)| spec.boundary.clone()).collect();
-        Ok(Signature { fields: known, device: Device::CPU, places, boundaries, named_extents, allow_overlap: false })
-    }
-
-    /// Returns the position of a field by name. Tries `guess` first: callers tend to name fields in the signature's order.
-    #[inline]
-    pub(crate) fn place(&self, name: &str, guess: usize) -> Option<usize> {
-        if self.fields.get(guess).is_some_and(|(known, _)| **known == *name) {
-            return Some(guess);
-        }
-        self.places.get(name).copied()
+        table.named_extents = named_extents(&table.fields);
+        Ok(Signature { table: Arc::new(table), device: Device::CPU, allow_overlap: false })
     }
 
     /// Sets the device that uses the fields: their memory must be there, or pinned or managed memory that it can access.
@@ -188,7 +178,7 @@ impl Signature {
     /// # }
     /// ```
     pub fn fields(&self) -> &[(Box<str>, FieldSpec)] {
-        &self.fields
+        &self.table.fields
     }
 
     /// Returns the device that uses the fields.
@@ -234,7 +224,7 @@ impl Signature {
     /// # }
     /// ```
     pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
-        BoundCall::new(self, fields, None)
+        BoundCall::new(self, fields, |field| (*field, None))
     }
 
     /// As [`Signature::bind`], with a temporary copy of each field that does not fit only because of its device, element type,
@@ -266,7 +256,7 @@ impl Signature {
     /// # }
     /// ```
     pub fn bind_or_copy<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<BoundCall<'a>> {
-        BoundCall::with_copies(self, fields, Writeback::filled)
+        BoundCall::with_copies(self, fields, Writeback::fill_unexported)
     }
 
     /// As [`Signature::bind_or_copy`], also for memory that was exported.
@@ -295,10 +285,8 @@ impl Signature {
     /// ```
     #[allow(unsafe_code, reason = "the caller vouches for the memory")]
     pub unsafe fn bind_or_copy_shared<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<BoundCall<'a>> {
-        BoundCall::with_copies(self, fields, |spec, tensor, oriented, device| {
-            // SAFETY: passed on from the caller.
-            unsafe { Writeback::filled_shared(spec, tensor, oriented, device) }
-        })
+        // SAFETY: passed on from the caller: no other code writes to the originals. It has no access to the copies yet.
+        BoundCall::with_copies(self, fields, |copy| unsafe { copy.fill() })
     }
 }
 

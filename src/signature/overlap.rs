@@ -2,90 +2,75 @@
 
 use smallvec::SmallVec;
 
+use super::arguments::{Argument, Arguments};
 use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 
 /// As many fields are compared in pairs in less time than they are sorted.
 const FEW: usize = 16;
 
-/// Rejects written fields that share memory with another field, unless the signature allows that. `field` returns the given ones
-/// by position in the signature.
-pub(crate) fn check_overlap<'a>(
-    signature: &Signature,
-    field: impl Fn(usize) -> Option<&'a Descriptor>,
-) -> Result<(), SignatureError> {
-    if signature.allows_overlap() {
-        return Ok(());
-    }
-    let fields = signature.fields();
-    let written = |place: usize| fields[place].1.declared_access().writes();
-    // The first pair in the signature's order, the written field before the other one.
-    let mut found: Option<(usize, usize)> = None;
-    for_each_pair_in_reach(fields.len(), &field, written, |one, other| {
-        let pair = match (written(one), written(other)) {
-            (true, true) => (one.min(other), one.max(other)),
-            (true, false) => (one, other),
-            (false, _) => (other, one),
-        };
-        if found.is_none_or(|known| pair < known) && shares_memory(&field, pair) {
-            found = Some(pair);
+impl<A: Argument> Arguments<A> {
+    /// Rejects written fields that share memory with another field, unless the signature allows that. Then copied fields with the same
+    /// elements get one temporary together; a copied field that shares memory with another one in any other way is rejected if one of
+    /// the two is written: the kernel would not see in one field what it writes to the other, and the last temporary would overwrite the
+    /// others when it is copied back.
+    pub(super) fn check_overlap(&mut self, signature: &Signature) -> Result<(), SignatureError> {
+        let fields = signature.fields();
+        let writes = |place: usize| fields[place].1.declared_access().writes();
+        let may_share = signature.allows_overlap();
+        let matters = |place: usize| if may_share { self.is_copied(place) } else { writes(place) };
+        // The later field of each pair, and the earlier one.
+        let mut pairs: SmallVec<[(usize, usize); 8]> = SmallVec::new();
+        for_each_pair_in_reach(
+            fields.len(),
+            |place| self.original(place),
+            matters,
+            |one, other| {
+                if self.original(one).zip(self.original(other)).is_some_and(|(one, other)| one.overlaps(other)) {
+                    pairs.push((one.max(other), one.min(other)));
+                }
+            },
+        );
+        let name = |place: usize| fields[place].0.clone();
+        if !may_share {
+            // The written field first, and of two written ones the earlier.
+            let ordered = pairs.iter().map(|&(late, early)| if writes(early) { (early, late) } else { (late, early) });
+            let first = ordered.min();
+            return first.map_or(Ok(()), |(field, other)| {
+                Err(SignatureError::Overlap { field: name(field), other: name(other) })
+            });
         }
-    });
-    let Some((place, other)) = found else { return Ok(()) };
-    Err(SignatureError::Overlap { field: fields[place].0.clone(), other: fields[other].0.clone() })
-}
+        pairs.sort_unstable();
+        for (late, early) in pairs {
+            if self.has_same_copy(signature, late, early) {
+                self.share_copy(late, early);
+            } else if writes(late) || writes(early) {
+                return Err(SignatureError::CopiedOverlap { field: name(late), other: name(early) });
+            }
+        }
+        Ok(())
+    }
 
-/// Returns the copied fields that must use the temporary of an earlier field, with the position of that, in the order of the
-/// signature: both are the same elements, and the signature allows that. `field` returns the originals by position in the
-/// signature.
-///
-/// # Errors
-/// [`SignatureError::CopiedOverlap`] for a copied field that shares memory with another one in any other way, if one of the two
-/// is written. The kernel would not see in one field what it writes to the other, and the last temporary would overwrite the
-/// others when it is copied back.
-pub(crate) fn shared_copies<'a>(
-    signature: &Signature,
-    field: impl Fn(usize) -> Option<&'a Descriptor>,
-    is_copied: impl Fn(usize) -> bool,
-) -> Result<Vec<(usize, usize)>, SignatureError> {
-    let fields = signature.fields();
-    let halo = |field: &'a Descriptor| field.halo().filter(|halo| halo.iter().any(|widths| *widths != (0, 0)));
-    let mut meeting = Vec::new();
-    if !signature.allows_overlap() {
-        return Ok(meeting);
-    }
-    for_each_pair_in_reach(fields.len(), &field, &is_copied, |one, other| {
-        let pair = (one.max(other), one.min(other));
-        if shares_memory(&field, pair) {
-            meeting.push(pair);
-        }
-    });
-    meeting.sort_unstable();
-    let mut shared = Vec::with_capacity(meeting.len());
-    for (place, first) in meeting {
-        let (Some(one), Some(other)) = (field(place), field(first)) else { continue };
-        let ((name, spec), (other_name, other_spec)) = (&fields[place], &fields[first]);
-        let same = (one.ptr(), one.shape(), one.strides(), one.dtype(), one.origin(), halo(one))
+    /// Whether two fields are copied, and the copy of one is also one for the other.
+    fn has_same_copy(&self, signature: &Signature, late: usize, early: usize) -> bool {
+        let (Some(one), Some(other)) = (self.original(late), self.original(early)) else { return false };
+        let is_same = (one.ptr(), one.shape(), one.strides(), one.dtype(), one.origin(), halo(one))
             == (other.ptr(), other.shape(), other.strides(), other.dtype(), other.origin(), halo(other));
-        if is_copied(place) && is_copied(first) && same && spec.has_same_temporary(one, other_spec, other) {
-            shared.push((place, first));
-        } else if spec.declared_access().writes() || other_spec.declared_access().writes() {
-            return Err(SignatureError::CopiedOverlap { field: name.clone(), other: other_name.clone() });
-        }
+        let [spec, other_spec] = [late, early].map(|place| &signature.fields()[place].1);
+        is_same && self.is_copied(late) && self.is_copied(early) && spec.has_same_temporary(one, other_spec, other)
     }
-    Ok(shared)
 }
 
-/// Whether the fields at these two positions have a byte in common.
-fn shares_memory<'a>(field: &impl Fn(usize) -> Option<&'a Descriptor>, (one, other): (usize, usize)) -> bool {
-    field(one).zip(field(other)).is_some_and(|(one, other)| one.overlaps(other))
+/// The halo, unless all its widths are 0.
+fn halo(field: &Descriptor) -> Option<&[(i64, i64)]> {
+    field.halo().filter(|halo| halo.iter().any(|widths| *widths != (0, 0)))
 }
 
 /// Calls `visit` with the positions of each two fields whose ranges of addresses meet, if `matters` is true of one of the two. Takes
 /// the time of sorting the ranges, and that of the visits.
 fn for_each_pair_in_reach<'a>(
     count: usize,
-    field: &impl Fn(usize) -> Option<&'a Descriptor>,
+    field: impl Fn(usize) -> Option<&'a Descriptor>,
     matters: impl Fn(usize) -> bool,
     mut visit: impl FnMut(usize, usize),
 ) {

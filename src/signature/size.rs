@@ -3,9 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::layout::LayoutError;
 
@@ -90,49 +87,6 @@ impl fmt::Display for Size {
             Size::Named { name, offset } => write!(f, "{name}{offset:+}"),
         }
     }
-}
-
-/// Rejects fields that disagree on a named size. `field` returns the given ones by position in the signature.
-#[inline]
-pub(crate) fn check_sizes<'a>(
-    signature: &Signature,
-    field: impl Fn(usize) -> Option<&'a Descriptor>,
-) -> Result<(), SignatureError> {
-    if signature.named_extents.is_empty() { Ok(()) } else { agree(signature, field) }
-}
-
-#[inline(never)]
-fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<(), SignatureError> {
-    // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
-    let mut known: SmallVec<[Option<(i128, usize)>; 8]> = SmallVec::new();
-    for (place, axis, number) in &signature.named_extents {
-        let (field_name, spec) = &signature.fields()[*place];
-        let (Some(shape), Some(found)) = (spec.declared_shape(), field(*place)) else { continue };
-        let Size::Named { name, offset } = &shape[*axis] else { continue };
-        let extent = found.shape()[*axis];
-        let got = i128::from(extent) - i128::from(*offset);
-        if got < 0 {
-            let (dimension, size) = (dimension(found, *axis), shape[*axis].to_string());
-            let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
-            return Err(SignatureError::of(field_name, error));
-        }
-        if known.len() <= *number {
-            known.resize(number + 1, None);
-        }
-        let (wanted, first) = *known[*number].get_or_insert((got, *place));
-        if wanted != got {
-            return Err(SignatureError::Sizes {
-                field: field_name.clone(),
-                name: name.clone(),
-                got,
-                size: shape[*axis].to_string(),
-                extent,
-                other: signature.fields()[first].0.clone(),
-                wanted,
-            });
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn dimension(field: &Descriptor, axis: usize) -> String {

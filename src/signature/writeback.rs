@@ -13,7 +13,7 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Spec};
 use crate::memory::cuda::is_available;
-use crate::tensor::{Tensor, refuse_brief_memory};
+use crate::tensor::{Owner, Tensor, refuse_brief_memory};
 
 /// A temporary field of the kind that is wanted, and the original that it replaces for a call.
 #[derive(Clone, Debug)]
@@ -23,46 +23,15 @@ pub(crate) struct Writeback {
 }
 
 impl Writeback {
-    /// Allocates the temporary, without values yet.
-    pub(crate) fn of(spec: &FieldSpec, original: Tensor, device: Device) -> Result<Writeback> {
+    /// Allocates the temporary, without values yet, for the memory that a descriptor and its owner say: with [`Owner::NONE`], the
+    /// caller keeps it.
+    pub(crate) fn of(spec: &FieldSpec, original: Descriptor, owner: Owner, device: Device) -> Result<Writeback> {
         refuse_brief_memory(device)?;
-        refuse_brief_memory(original.descriptor().device())?;
-        Ok(Writeback { temporary: Tensor::empty(&spec.temporary_spec(original.descriptor(), device))?, original })
-    }
-
-    /// The same, filled with a tensor's elements; `oriented` is its description in the wanted order of dimensions.
-    ///
-    /// # Errors
-    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another library was given the memory, and as for
-    /// [`Tensor::assign`].
-    pub(super) fn filled(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<Writeback> {
-        // Before allocating.
-        tensor.owner().check_not_exported()?;
-        let copy = Writeback::of_tensor(spec, tensor, oriented, device)?;
-        // SAFETY: the memory is not exported, so safe code cannot write to it, and nobody else has the copy yet.
-        tensor.owner().read(|| unsafe { copy.fill() })??;
-        Ok(copy)
-    }
-
-    /// The same, of memory that may be exported.
-    ///
-    /// # Safety
-    /// - Nobody writes to the tensor's memory meanwhile.
-    pub(super) unsafe fn filled_shared(
-        spec: &FieldSpec,
-        tensor: &Tensor,
-        oriented: Descriptor,
-        device: Device,
-    ) -> Result<Writeback> {
-        let copy = Writeback::of_tensor(spec, tensor, oriented, device)?;
-        // SAFETY: passed on from the caller, and nobody else has the copy yet.
-        unsafe { copy.fill() }?;
-        Ok(copy)
-    }
-
-    fn of_tensor(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<Writeback> {
-        // SAFETY: the same elements, kept by the same owner.
-        Writeback::of(spec, unsafe { Tensor::from_parts(oriented, tensor.owner().clone()) }, device)
+        refuse_brief_memory(original.device())?;
+        let temporary = Tensor::empty(&spec.temporary_spec(&original, device))?;
+        // SAFETY: only `fill` and `copy_back` use the elements, whose callers promise that the memory is there.
+        let original = unsafe { Tensor::from_parts(original, owner) };
+        Ok(Writeback { temporary, original })
     }
 
     /// The temporary.
@@ -73,18 +42,28 @@ impl Writeback {
     /// Copies the original's elements to the temporary.
     ///
     /// # Safety
-    /// - Nobody writes to the original, or uses the temporary, meanwhile.
+    /// - The original's memory is there. No other code writes to it, or uses the temporary, meanwhile.
     pub(crate) unsafe fn fill(&self) -> Result<()> {
-        // SAFETY: this crate's own memory, which nobody else uses by the caller's contract.
+        // SAFETY: the temporary is this crate's own memory; by this function's contract, the original is there and nobody interferes.
         unsafe { self.temporary.assign(&self.original) }
+    }
+
+    /// Copies the original's elements to the temporary, which no other code has yet. The original's owner keeps its memory.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another library was given the original's memory, and as for
+    /// [`Tensor::assign`].
+    pub(super) fn fill_unexported(&self) -> Result<()> {
+        // SAFETY: the owner keeps the memory, which is not exported, so safe code cannot write to it. No other code has the copy yet.
+        self.original.owner().read(|| unsafe { self.fill() })?
     }
 
     /// Copies the elements back to the original.
     ///
     /// # Safety
-    /// - The original may be written to, and nobody else uses it, or writes to the temporary, meanwhile.
+    /// - The original's memory is there and may be written to. No other code uses it, or writes to the temporary, meanwhile.
     pub(crate) unsafe fn copy_back(&self) -> Result<()> {
-        // SAFETY: passed on from the caller.
+        // SAFETY: by this function's contract, the original may be written to and nobody interferes.
         unsafe { self.original.assign(&self.temporary) }
     }
 }
@@ -101,19 +80,12 @@ pub(crate) enum Fit {
 }
 
 impl FieldSpec {
-    /// Whether the field is one that [`FieldSpec::fit`] takes as it is, where that is seen at once. The usual fields are.
-    #[inline]
-    pub(crate) fn plainly_fits(&self, field: &Descriptor, device: Device) -> bool {
-        let unaligned = matches!(self.alignment, WantedAlignment::None);
-        field.device() == device && field.dtype() == self.usual_dtype && unaligned && self.any_layout
-    }
-
     /// Checks what a copy could fix, and decides about a copy; `copies` allows it.
     ///
     /// # Errors
     /// That of device, element type or alignment; for a field that cannot be copied because of its element type, that of the cast.
     #[inline(always)]
-    pub(crate) fn fit(&self, field: &Descriptor, device: Device, copies: bool) -> Result<Fit> {
+    pub(super) fn fit(&self, field: &Descriptor, device: Device, copies: bool) -> Result<Fit> {
         match self.check_memory(field, device) {
             Ok(()) if !self.is_slow(field) => Ok(Fit::Direct),
             checked => self.fit_otherwise(field, device, copies, checked.err()),

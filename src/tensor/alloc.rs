@@ -7,7 +7,7 @@ use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
 use crate::error::Result;
-use crate::layout::{Extents, Layout, Promise, Spec};
+use crate::layout::{Extents, Promise, Spec};
 use crate::memory::Contents;
 #[cfg(doc)]
 use crate::protocol::ExchangeError;
@@ -56,8 +56,9 @@ impl Tensor {
     /// assert_eq!(field.descriptor().size(), 4);
     /// ```
     pub fn full(spec: &Spec, element: &[u8]) -> Result<Tensor> {
-        let mut tensor = Tensor::BLANK;
-        tensor.allocate_full(spec, element)?;
+        let tensor = Tensor::allocate(spec, Contents::Undefined)?;
+        // SAFETY: the memory is fresh, so no other code has it.
+        unsafe { copy::fill(&tensor.descriptor, element, true) }?;
         Ok(tensor)
     }
 
@@ -104,9 +105,9 @@ impl Tensor {
     /// drop(lent);
     /// ```
     pub unsafe fn copy_of_shared(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        let mut copy = Tensor::BLANK;
-        // SAFETY: passed on from the caller.
-        unsafe { copy.allocate_copy(spec, from) }?;
+        let copy = Tensor::allocate(spec, Contents::Undefined)?;
+        // SAFETY: passed on from the caller: nobody writes to `from`. No other code has the copy yet.
+        unsafe { copy.fill_from(from) }?;
         Ok(copy)
     }
 
@@ -231,33 +232,18 @@ impl Tensor {
     /// As for these. The tensor has no elements then.
     pub(crate) fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
         let mut strides = Extents::new();
-        let layout = self.promise.layout.insert(Layout::c_order(0));
-        let computed = spec.compute(&mut strides, layout)?;
-        self.promise.padding = computed.padding;
-        self.promise.alignment_size = computed.alignment_size;
-        self.promise.aligned_index = computed.aligned_index;
-        let (device, bytes, alignment) = (computed.device, computed.block_bytes, computed.block_alignment);
-        let (owner, start) = Owner::allocate(device, bytes, alignment, contents)?;
+        let block = spec.plan(&mut strides, &mut self.promise)?;
+        let (owner, start) = Owner::allocate(block.device, block.bytes, block.alignment, contents)?;
         self.owner = owner;
         self.is_whole = true;
-        // `Spec::compute` has counted `first_byte` into the block's bytes.
-        let start = start.wrapping_add(computed.first_byte);
-        self.descriptor.set(start, device, spec.dtype(), false, spec.shape(), &strides)?;
+        // `Spec::plan` has counted `first_byte` into the block's bytes.
+        let start = start.wrapping_add(block.first_byte);
+        self.descriptor.set(start, block.device, spec.dtype(), false, spec.shape(), &strides)?;
         if !spec.metadata().is_empty() {
             self.descriptor.relabel(spec.metadata().clone())?;
         }
         self.owner.describe_block(self.descriptor.nbytes(), self.descriptor.dims());
         Ok(())
-    }
-
-    /// As [`Tensor::full`].
-    ///
-    /// # Errors
-    /// As for [`Tensor::full`].
-    pub(crate) fn allocate_full(&mut self, spec: &Spec, element: &[u8]) -> Result<()> {
-        self.allocate_in_place(spec, Contents::Undefined)?;
-        // SAFETY: the memory is fresh, so no other code has it.
-        unsafe { copy::fill(&self.descriptor, element, true) }
     }
 
     /// As [`Tensor::copy_of_shared`], of memory on the host that no device uses, to memory on the host.
@@ -271,18 +257,5 @@ impl Tensor {
         self.allocate_in_place(spec, Contents::Undefined)?;
         // SAFETY: passed on from the caller; the memory is fresh, so no other code has it and nothing overlaps.
         unsafe { copy::copy(&self.descriptor, from) }
-    }
-
-    /// As [`Tensor::copy_of_shared`].
-    ///
-    /// # Errors
-    /// As for [`Tensor::copy_of`].
-    ///
-    /// # Safety
-    /// - As for [`Tensor::copy_of_shared`].
-    pub(crate) unsafe fn allocate_copy(&mut self, spec: &Spec, from: &Tensor) -> Result<()> {
-        self.allocate_in_place(spec, Contents::Undefined)?;
-        // SAFETY: passed on from the caller; no other code has the copy yet.
-        unsafe { self.fill_from(from) }
     }
 }

@@ -68,7 +68,6 @@ impl Tensor {
     }
 
     /// Returns the same memory without the read-only mark, for a library that has no read-only arrays and only reads it.
-    #[cfg(feature = "python")]
     pub(crate) fn into_readable(mut self) -> Tensor {
         self.descriptor = self.descriptor.into_writable();
         self

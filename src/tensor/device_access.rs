@@ -8,13 +8,9 @@ use crate::memory::cuda::{Stream, current_stream, error_if_capturing, is_availab
 
 impl Tensor {
     /// Returns whether the memory is the host's, no device uses it, and it stays where it is.
-    #[cfg(any(feature = "fields", feature = "python"))]
     pub(crate) fn is_of_host_alone(&self) -> bool {
-        #[cfg(feature = "python")]
-        let stays = self.owner.movable().is_none();
-        #[cfg(not(feature = "python"))]
-        let stays = true;
-        self.descriptor.device() == Device::CPU && self.owner.stream_uses().is_none() && stays
+        let owner = &self.owner;
+        self.descriptor.device() == Device::CPU && owner.stream_uses().is_none() && owner.movable().is_none()
     }
 
     /// Returns whether the memory is pinned or managed, so that the host and devices reach it.

@@ -23,7 +23,7 @@ impl Error {
 /// |---|---|
 /// | `floats` | `f32`, `f64` |
 /// | `ints` | `i8` to `i64`, `u8` to `u64` |
-/// | `all` | every [`Element`](crate::Element): also `bool`, `f16`, `bf16`, and complex numbers; with the feature `half` |
+/// | `all` | every [`Element`](crate::Element): also `bool`, `f16`, `bf16`, and complex numbers |
 /// | `[f32, f64, i32]` | the types listed |
 ///
 /// Returns a [`Result`](crate::Result). For other element types it is an error with the name of the field, its element type and

@@ -1,6 +1,5 @@
 //! The Rust types of elements.
 
-#[cfg(feature = "half")]
 use half::{bf16, f16};
 #[cfg(feature = "ndarray")]
 use num_complex::Complex;
@@ -63,9 +62,7 @@ elements! {
     u16 = U16,
     u32 = U32,
     u64 = U64,
-    #[cfg(feature = "half")]
     f16 = F16,
-    #[cfg(feature = "half")]
     bf16 = BF16,
     f32 = F32,
     f64 = F64,

@@ -232,10 +232,11 @@ impl Tensor {
     /// assert_eq!((borrowed.ndim, borrowed.data.cast()), (2, field.descriptor().ptr()));
     /// ```
     pub fn as_dlpack(&self) -> Result<DLTensor> {
-        self.check_flagless().map(|()| self.borrowed())
+        self.check_flagless().map(|()| self.as_flagged_dlpack())
     }
 
-    fn borrowed(&self) -> DLTensor {
+    /// As [`Tensor::as_dlpack`], for those who pass on the flags separately.
+    pub(crate) fn as_flagged_dlpack(&self) -> DLTensor {
         let descriptor = &self.descriptor;
         let pointer = |numbers: &[i64]| {
             if numbers.is_empty() { std::ptr::null_mut() } else { numbers.as_ptr().cast_mut() }
@@ -264,7 +265,7 @@ impl Tensor {
         let mut prepared = prepared.initialize(self.owner.clone());
         let tensor = prepared.tensor_mut();
         let DLTensor { shape, strides, .. } = *tensor;
-        *tensor = DLTensor { shape, strides, ..self.borrowed() };
+        *tensor = DLTensor { shape, strides, ..self.as_flagged_dlpack() };
         if descriptor.ndim() == 0 {
             (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
         }

@@ -1,26 +1,18 @@
 //! Fields with their owners: descriptor, memory, and the promises of the allocation.
 
-#[cfg(feature = "fields")]
 mod alloc;
-#[cfg(feature = "fields")]
 mod block;
-#[cfg(feature = "signature")]
 mod broadcast;
-#[cfg(all(feature = "python", feature = "signature"))]
 mod bytes;
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 mod cudarc;
-#[cfg(feature = "python")]
 mod default_metadata;
-#[cfg(feature = "fields")]
 mod device;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 mod device_access;
 mod device_work;
 #[cfg(feature = "ndarray")]
 mod dispatch;
 mod element;
-#[cfg(all(feature = "python", feature = "signature"))]
 mod given_memory;
 mod index;
 mod managed;
@@ -30,30 +22,22 @@ mod owner;
 #[cfg(feature = "ndarray")]
 mod read;
 mod reshape;
-#[cfg(all(feature = "python", feature = "signature"))]
 mod shared;
-#[cfg(feature = "fields")]
 mod spec;
 mod view;
 
-#[cfg(all(feature = "python", feature = "signature"))]
 pub use bytes::Placement;
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 pub use cudarc::CudaView;
-#[cfg(feature = "signature")]
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
 pub use index::{Index, IndexError};
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use managed::in_order;
-#[cfg(feature = "python")]
 pub(crate) use managed::{consume_managed, owner_in};
 pub use owner::Owner;
-#[cfg(feature = "signature")]
 pub use owner::{BlockInfo, report as memory_report};
 #[cfg(feature = "ndarray")]
 pub use read::ReadGuard;
-#[cfg(all(feature = "python", feature = "signature"))]
 pub use shared::SharedBlock;
 
 use crate::descriptor::Descriptor;
@@ -116,7 +100,6 @@ impl Tensor {
         Tensor { descriptor: Descriptor::BLANK, owner: Owner::NONE, promise: Promise::NONE, is_whole: false };
 
     /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
-    #[cfg(feature = "python")]
     pub(crate) fn clear(&mut self) {
         self.owner = Owner::NONE;
         self.promise = Promise::NONE;
@@ -128,20 +111,17 @@ impl Tensor {
     ///
     /// # Safety
     /// - Their new values satisfy the contract of [`Tensor::from_parts`].
-    #[cfg(feature = "python")]
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub(crate) unsafe fn parts_mut(&mut self) -> (&mut Descriptor, &mut Owner) {
         (&mut self.descriptor, &mut self.owner)
     }
 
     /// Returns what the allocation promised about the memory.
-    #[cfg(feature = "python")]
     pub(crate) fn promise(&self) -> &Promise {
         &self.promise
     }
 
     /// Takes over a promised layout and padding if the address has the promised alignment. Returns whether it has.
-    #[cfg(feature = "python")]
     pub(crate) fn adopt_promise(&mut self, promise: Promise) -> bool {
         let zeros = Extents::from_elem(0, self.descriptor.ndim());
         let index = promise.aligned_index.as_deref().unwrap_or(&zeros);
@@ -291,7 +271,6 @@ impl Tensor {
     }
 
     /// Returns whether the aligned index is not 0.
-    #[cfg(feature = "signature")]
     pub(crate) fn aligns_elsewhere(&self) -> bool {
         self.promise.aligned_index.is_some()
     }

@@ -296,7 +296,6 @@ pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) 
 ///
 /// # Safety
 /// - As for [`view`]; also [`Descriptor::is_c_contiguous`].
-#[cfg(feature = "python")]
 #[inline]
 pub(crate) unsafe fn slice<'a, T: Element>(field: &Descriptor) -> &'a [T] {
     let (start, len) = run::<T>(field);
@@ -308,7 +307,6 @@ pub(crate) unsafe fn slice<'a, T: Element>(field: &Descriptor) -> &'a [T] {
 ///
 /// # Safety
 /// - As for [`view_mut`]; also [`Descriptor::is_c_contiguous`].
-#[cfg(feature = "python")]
 #[inline]
 pub(crate) unsafe fn slice_mut<'a, T: Element>(field: &Descriptor) -> &'a mut [T] {
     let (start, len) = run::<T>(field);
@@ -317,7 +315,6 @@ pub(crate) unsafe fn slice_mut<'a, T: Element>(field: &Descriptor) -> &'a mut [T
 }
 
 /// The address and number of elements in C order.
-#[cfg(feature = "python")]
 #[inline]
 fn run<T>(field: &Descriptor) -> (*mut T, usize) {
     let len = usize::try_from(field.size()).unwrap_or(0);

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 #[pymodule]
 pub mod peers {
     use dlfield::python::{Any, AnyIn, In, OrCopy, Out};
-    use dlfield::{dispatch, traverse};
+    use dlfield::{Dims, dispatch, traverse};
     use ndarray::{Ix1, Ix2, Ix3, IxDyn, Zip};
     use numpy::{
         AllowTypeChange, Element, PyArray1, PyArray2, PyArray3, PyArrayDescrMethods, PyArrayLike3, PyArrayMethods,
@@ -43,7 +43,7 @@ pub mod peers {
     #[pyfunction]
     fn read_labelled(x: In<'_, f64, Ix3>) -> PyResult<f64> {
         let field = x.labelled()?;
-        if !field.dims().is_some_and(|dims| dims.is_standard()) {
+        if !field.dims().is_some_and(|dims| *dims == Dims::standard(3)) {
             return Err(PyValueError::new_err("x: allowed are the dims I, J, K"));
         }
         Ok(x.array()[[0, 0, 0]])

@@ -1,4 +1,4 @@
-//! The twin of `enabled` in builds without the feature `cuda-any`: the same signatures, but CUDA is never available.
+//! The twin of `enabled` in builds without the feature `cuda`: the same signatures, but CUDA is never available.
 
 #![allow(unsafe_code, reason = "the signatures are those of the twin")]
 

@@ -1,11 +1,10 @@
-//! Replaces `enabled` in builds without the feature `cuda-any`: the same signatures, and no CUDA.
+//! Replaces `enabled` in builds without the feature `cuda`: the same signatures, and no CUDA.
 
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 
 use super::Stream;
 use super::current::StreamOwner;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::ipc::Exported;
 
 const UNAVAILABLE_REASON: &str = "dlfield was built without the feature `cuda`";
@@ -73,7 +72,6 @@ pub fn is_capturing(device: Device, _: Stream<'_>) -> Result<bool, DeviceError> 
     Err(unavailable(device))
 }
 
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub(crate) fn error_if_capturing(device: Device, _: Stream<'_>) -> Result<(), DeviceError> {
     Err(unavailable(device))
 }
@@ -83,17 +81,14 @@ pub(super) fn check_stream(device: Device, stream: Stream<'_>) -> Result<()> {
 }
 
 /// Returns the device of the memory at an address, according to the driver: none without a driver.
-#[cfg(feature = "python")]
 pub(crate) fn device_of_pointer(_: usize) -> Result<Option<Device>> {
     Ok(None)
 }
 
 /// No memory: none can be allocated.
-#[cfg(feature = "fields")]
 #[derive(Debug)]
 pub(in crate::memory) enum CudaMemory {}
 
-#[cfg(feature = "fields")]
 impl CudaMemory {
     pub(in crate::memory) fn allocate(
         device: Device,
@@ -108,12 +103,10 @@ impl CudaMemory {
         match *self {}
     }
 
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::memory) fn allocate_exported(device: Device, _: usize, _: i32) -> Result<CudaMemory> {
         no_cuda(device)
     }
 
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::memory) fn exported(&self) -> Option<Result<Exported>> {
         match *self {}
     }
@@ -127,17 +120,14 @@ impl CudaMemory {
     }
 }
 
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(super) fn device_of_uuid(_: [u8; 16]) -> Result<Option<Device>> {
     no_cuda(Device::cuda(0))
 }
 
 /// No memory of another process: none can be opened.
-#[cfg(all(feature = "python", feature = "signature"))]
 #[derive(Debug)]
 pub enum OpenedMemory {}
 
-#[cfg(all(feature = "python", feature = "signature"))]
 impl OpenedMemory {
     pub(crate) fn open(device: Device, _: [u8; 64], _: usize, _: i32) -> Result<OpenedMemory> {
         no_cuda(device)
@@ -164,7 +154,6 @@ impl UsedStream {
         UsedStream { device, handle: stream.handle() }
     }
 
-    #[cfg(feature = "python")]
     pub(crate) fn lent<R>(
         device: Device,
         stream: Stream<'_>,
@@ -186,7 +175,6 @@ impl UsedStream {
         Stream::of_handle(self.handle)
     }
 
-    #[cfg(feature = "python")]
     pub(crate) fn is(&self, device: Device, stream: Stream<'_>) -> bool {
         self.device.cuda_ordinal() == device.cuda_ordinal() && self.handle == stream.handle()
     }
@@ -205,7 +193,6 @@ impl StreamUses {
         match *self {}
     }
 
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(crate) fn record_owned(&self, _: Device, _: Stream<'_>, _: StreamOwner) -> Result<()> {
         match *self {}
     }
@@ -218,7 +205,6 @@ impl StreamUses {
         match *self {}
     }
 
-    #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn finish(&self) -> Result<(), DeviceError> {
         match *self {}
     }

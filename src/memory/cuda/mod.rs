@@ -1,6 +1,6 @@
 //! CUDA: availability, memory, and the order of work.
 //!
-//! [`enabled`](self) calls the driver. `disabled` replaces it in builds without the feature `cuda-any`, with the same signatures;
+//! [`enabled`](self) calls the driver. `disabled` replaces it in builds without the feature `cuda`, with the same signatures;
 //! the choice is made only here. The driver is loaded on first use. Without a driver or a device, every function that needs one
 //! returns [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), which says why.
 //!
@@ -18,31 +18,25 @@
 //! }
 //! ```
 
-#[cfg(not(feature = "cuda-any"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "disabled.rs"]
 mod twin;
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 #[path = "enabled/mod.rs"]
 mod twin;
 
 pub(crate) mod current;
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) mod ipc;
 mod stream;
 
 pub use self::current::{CurrentStream, current_stream, with_stream};
 pub use self::stream::Stream;
-#[cfg(feature = "fields")]
 pub(super) use self::twin::CudaMemory;
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use self::twin::OpenedMemory;
-#[cfg(feature = "python")]
 pub(crate) use self::twin::UsedStream;
-#[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub(crate) use self::twin::error_if_capturing;
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
 pub(crate) use self::twin::{StreamUses, wait};
 pub use self::twin::{

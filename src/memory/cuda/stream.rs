@@ -73,7 +73,7 @@ impl<'stream> Stream<'stream> {
     }
 }
 
-#[cfg(feature = "cuda-any")]
+#[cfg(feature = "cuda")]
 impl<'stream> From<&'stream cudarc::driver::CudaStream> for Stream<'stream> {
     fn from(stream: &'stream cudarc::driver::CudaStream) -> Stream<'stream> {
         // `cudarc` calls the legacy default stream 0.

@@ -1,12 +1,10 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
-#[cfg(feature = "signature")]
 use std::ops::IndexMut;
 
 use numpy::npyffi::NpyTypes;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-#[cfg(feature = "signature")]
 use pyo3::types::PyMapping;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
 
@@ -172,7 +170,6 @@ fn width(argument: &'static str, item: &Bound<'_, PyAny>) -> PyResult<(i64, i64)
 
 /// Converts widths as [`halo`] does, or a mapping of labels to them; dimensions that it leaves out have those of `others`. A
 /// sequence may not have the last `data` entries, those of a sub-array type.
-#[cfg(feature = "signature")]
 pub fn halo_by_label(
     argument: &'static str,
     value: &Bound<'_, PyAny>,
@@ -187,7 +184,6 @@ pub fn halo_by_label(
 }
 
 /// Converts integers as [`ints`] does, or a mapping of labels to them; dimensions that it leaves out have those of `others`.
-#[cfg(feature = "signature")]
 pub fn ints_by_label(
     argument: &'static str,
     value: &Bound<'_, PyAny>,
@@ -201,7 +197,6 @@ pub fn ints_by_label(
 }
 
 /// Replaces the entries of the dimensions that a mapping names by label.
-#[cfg(feature = "signature")]
 fn by_label<'py, T: Copy, C: IndexMut<usize, Output = T>>(
     argument: &'static str,
     mapping: &Bound<'py, PyMapping>,

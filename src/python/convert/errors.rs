@@ -139,14 +139,12 @@ impl ErrorKind {
 
     /// The error of an import, which calls the object `obj`, with the name of the caller's argument in its place: none if that is
     /// empty.
-    #[cfg(feature = "signature")]
     #[cold]
     pub fn of_argument(py: Python<'_>, argument: &str, error: PyErr) -> PyErr {
         ErrorKind::of_part(py, argument, argument, error)
     }
 
     /// As [`ErrorKind::of_argument`], for an object that the fix of the message calls `part`: one in a list that is the argument.
-    #[cfg(feature = "signature")]
     #[cold]
     pub fn of_part(py: Python<'_>, argument: &str, part: &str, error: PyErr) -> PyErr {
         let text = if ErrorKind::is_any(py, &error) { error.value(py).to_string() } else { String::new() };
@@ -159,7 +157,6 @@ impl ErrorKind {
     }
 
     /// Whether an exception is of this kind.
-    #[cfg(feature = "signature")]
     pub fn is(self, py: Python<'_>, error: &PyErr) -> bool {
         known(py).is_some_and(|all| error.is_instance(py, all[self as usize].bind(py)))
     }
@@ -183,7 +180,6 @@ fn raised(error: Error, message: String) -> PyErr {
         ) => ErrorKind::Layout.error(message),
         Error::Signature(_) => new_error::<PyTypeError>(message),
         Error::Layout(_) => ErrorKind::Layout.error(message),
-        #[cfg(feature = "fields")]
         Error::Preset(_) => ErrorKind::Layout.error(message),
         Error::DType(_) => ErrorKind::DType.error(message),
         Error::Dims(_) => ErrorKind::Dims.error(message),
@@ -213,7 +209,6 @@ through_error!(
     crate::IndexError,
     ExchangeError
 );
-#[cfg(feature = "fields")]
 through_error!(crate::PresetError);
 
 /// The exception that a failed C function of another library has set, or else one that names the function.
@@ -228,7 +223,6 @@ pub fn no_exception_set(function: &'static str, producer: impl ToString) -> PyEr
 }
 
 /// Returns an error of the same type with another message, and the cause and the traceback of the first.
-#[cfg(feature = "signature")]
 pub fn reworded(py: Python<'_>, error: &PyErr, message: String) -> PyErr {
     let reworded = new_error_of(&error.get_type(py), message);
     reworded.set_cause(py, error.cause(py));

@@ -7,7 +7,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Layout, LayoutError, Metadata, Promise, Spec};
 use crate::python::convert::errors::ErrorKind;
-#[cfg(feature = "fields")]
 use crate::tensor::Placement;
 use crate::tensor::Tensor;
 
@@ -78,7 +77,6 @@ impl MetadataState {
     ///
     /// # Errors
     /// [`LayoutError`] for a layout that the strides do not have, and an alignment below 1.
-    #[cfg(feature = "fields")]
     pub fn checked(self, shape: &[i64], strides: &[i64]) -> PyResult<Promised> {
         let (metadata, promise) = self.parsed(shape.len())?;
         if promise.alignment_size < 1 {
@@ -109,13 +107,11 @@ impl MetadataState {
 }
 
 /// Metadata and a promise that fit a shape and its strides.
-#[cfg(feature = "fields")]
 pub struct Promised {
     metadata: Metadata,
     promise: Promise,
 }
 
-#[cfg(feature = "fields")]
 impl Promised {
     /// Puts both on a tensor of that shape. `false` if the address of the memory does not have the promised alignment, or that
     /// of its elements.

@@ -5,7 +5,6 @@ pub mod args;
 pub mod device;
 pub mod dtype;
 pub mod errors;
-#[cfg(feature = "signature")]
 pub mod metadata_state;
 pub mod repr;
 pub mod stream;

@@ -35,7 +35,6 @@ fn attached<'py>() -> Option<Python<'py>> {
 }
 
 /// Whether this thread's interpreter is the main one. In others no thread counts as attached here.
-#[cfg(feature = "signature")]
 pub fn is_main_interpreter(_: Python<'_>) -> bool {
     // SAFETY: the thread is attached.
     unsafe { ffi::PyInterpreterState_Get() == ffi::PyInterpreterState_Main() }

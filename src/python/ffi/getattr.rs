@@ -52,7 +52,6 @@ impl<'py> Method<'_, 'py> {
 }
 
 /// Calls a function with positional arguments, followed by keyword arguments.
-#[cfg(feature = "signature")]
 pub fn call_function<'py>(
     function: &Bound<'py, PyAny>,
     values: &[&Bound<'py, PyAny>],

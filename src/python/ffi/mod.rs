@@ -5,12 +5,10 @@
 pub mod attach;
 pub mod dict_entries;
 pub mod dlpack_c;
-#[cfg(feature = "signature")]
 pub mod fastcall;
 pub mod getattr;
 pub mod new_error;
 pub mod numpy_api;
-#[cfg(feature = "signature")]
 pub mod panics;
 pub mod refcount;
 pub mod saved_error;

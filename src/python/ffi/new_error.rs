@@ -5,12 +5,10 @@
 //! `MemoryError`, takes the place of the exception.
 
 use pyo3::PyTypeInfo;
-#[cfg(feature = "signature")]
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
-#[cfg(feature = "signature")]
 use crate::python::nearest::did_you_mean;
 
 /// Makes an exception of a builtin class.
@@ -31,7 +29,6 @@ pub fn new_error_of(class: &Bound<'_, PyType>, message: impl AsRef<str>) -> PyEr
 
 /// Returns the error for a keyword that `function` does not have, with what to write in its place: `hints` has the words of
 /// other libraries; else the nearest of the known names, or all of them.
-#[cfg(feature = "signature")]
 #[cold]
 pub fn unexpected_keyword(py: Python<'_>, function: &str, got: &str, hints: &[(&str, &str)], known: &[&str]) -> PyErr {
     let hint = match hints.iter().find(|(word, _)| *word == got) {

@@ -3,7 +3,6 @@
 #![allow(unsafe_code, reason = "views are made of memory that the ledger guards")]
 
 mod borrows;
-#[cfg(feature = "fields")]
 mod copied;
 mod kinds;
 mod ledger;
@@ -16,7 +15,6 @@ mod views;
 use std::fmt;
 use std::marker::PhantomData;
 
-#[cfg(feature = "fields")]
 pub use copied::OrCopy;
 pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place, ViewAs, ViewedByHost};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};

@@ -6,6 +6,7 @@ use crate::layout::Metadata;
 use crate::python::from_py::borrows::check_undisturbed;
 use crate::python::from_py::open::{as_refusal, refusal};
 use crate::python::import;
+use crate::python::sync;
 use crate::tensor::Tensor;
 
 /// Takes any array on any device, with its dims, origin and halo, to keep it beyond the call. Nothing is copied: the tensor
@@ -59,9 +60,7 @@ impl<'py> FromPyObject<'_, 'py> for Tensor {
         // The import may have run any code, which may have moved the arguments extracted before.
         check_undisturbed(py).map_err(refusal)?;
         // Python has the memory too. In a program with the module linked in, a function may be reading it.
-        if !tensor.owner().mark_exported() {
-            py.detach(|| tensor.owner().export()).map_err(|error| refusal(error.into()))?;
-        }
+        sync::export(py, tensor.owner()).map_err(refusal)?;
         Ok(tensor)
     }
 }

@@ -5,7 +5,6 @@
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
 use crate::error::Result;
-#[cfg(feature = "fields")]
 use crate::layout::Spec;
 use crate::python::from_py::kinds::{COrder, Elements, Host, ViewAs, ViewedByHost};
 use crate::python::from_py::{In, Out};
@@ -86,7 +85,6 @@ macro_rules! viewed {
             ///     Ok(new)
             /// }
             /// ```
-            #[cfg(feature = "fields")]
             pub fn spec(&self) -> pyo3::PyResult<Spec> {
                 Ok(self.labelled()?.spec())
             }

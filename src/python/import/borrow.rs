@@ -8,7 +8,7 @@ use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::stream_sync::synchronize_described;
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{numpy, table};
-use crate::python::tensor_api::{self, Described};
+use crate::python::tensor_api::{self, UNORDERED};
 use crate::tensor::Owner;
 
 /// The array that memory is borrowed from. Python code may move its memory or change its shape at any time.
@@ -47,8 +47,7 @@ impl Borrowed {
 #[inline]
 pub fn locate(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<BorrowSource>> {
     if let Some(api) = tensor_api::of(obj) {
-        let is_located = api.describe(obj, descriptor)? == Some(Described::AtOnce);
-        return Ok(is_located.then_some(BorrowSource::None));
+        return Ok(api.describe(obj, UNORDERED, descriptor)?.then_some(BorrowSource::None));
     }
     Ok(numpy::locate(obj, descriptor)?.then_some(BorrowSource::Argument))
 }
@@ -56,11 +55,6 @@ pub fn locate(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<O
 /// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing. May call other code, which may
 /// move the memory of other arguments.
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
-    if let Some(api) = tensor_api::of(obj)
-        && api.describe(obj, descriptor)?.is_some()
-    {
-        return Ok(Borrowed { owner: None, source: BorrowSource::None, tensor: None, readonly_unknown: false });
-    }
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
     let mut imported = Imported::new(descriptor);

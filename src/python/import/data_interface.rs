@@ -63,7 +63,6 @@ pub struct Hooks {
     /// Called before elements are read or written.
     pub acquire: Option<Py<PyAny>>,
     /// Called after elements were written.
-    #[cfg_attr(not(feature = "signature"), allow(dead_code, reason = "only `bind` calls it"))]
     pub touch: Option<Py<PyAny>>,
     /// Called last, when the memory is no longer used.
     pub release: Option<Py<PyAny>>,

@@ -4,7 +4,6 @@
 
 use std::ffi::CStr;
 
-#[cfg(feature = "signature")]
 use dlpark::ManagedTensorBase;
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
@@ -16,7 +15,6 @@ use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
-#[cfg(feature = "signature")]
 use crate::error::Result;
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
@@ -31,9 +29,7 @@ use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{array_interface, buffer, cuda_array_interface, owners, stream_sync, torch, type_info};
 use crate::python::interrupt::answer;
 use crate::python::py_owner;
-#[cfg(feature = "signature")]
 use crate::python::sync;
-#[cfg(feature = "signature")]
 use crate::tensor::Tensor;
 use crate::tensor::{Owner, consume_managed};
 
@@ -327,7 +323,6 @@ pub unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLMan
 ///
 /// # Safety
 /// - As for [`Tensor::from_managed`].
-#[cfg(feature = "signature")]
 pub unsafe fn adopt<M: ManagedTensorBase + 'static>(py: Python<'_>, managed: Managed<M>) -> Result<Tensor> {
     let mut descriptor = Descriptor::BLANK;
     // SAFETY: passed on from the caller.

@@ -5,13 +5,12 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
+use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::protocol::ExchangeError;
-use crate::python::ffi::dlpack_c;
 use crate::python::ffi::dlpack_c::EXPORT;
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
@@ -20,7 +19,7 @@ use crate::python::import::request::{Ownership, Request, check_exported};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{dlpack, stream_sync, torch, type_info};
 use crate::python::py_owner;
-use crate::python::tensor_api;
+use crate::python::tensor_api::{self, FOR_STREAM};
 use crate::tensor::consume_managed;
 
 /// Imports an object whose type, with this info, has the table. `false` if another protocol has to be tried.
@@ -38,9 +37,6 @@ pub(super) fn import(
     let is_tensor = info.framework == Framework::Dlfield;
     let found = match (info.torch_borrow(), table.dltensor_from_py_object_no_sync) {
         (Some(borrow), _) => torch::import(object, table.header.version, borrow, request, imported)?,
-        (None, Some(borrow)) if is_tensor && request.ownership == Ownership::Borrow => {
-            import_lent(object, table.header.version, borrow, imported)?
-        }
         _ if is_tensor && import_shared(object, request, imported)? => true,
         _ => import_managed(object, info, table, request, imported)?,
     };
@@ -78,29 +74,20 @@ fn is_ordered_by_table(
     Ok(stream_sync::names_stream(table, stream)? || type_info::method(object, Name::Dlpack)?.is_none())
 }
 
-/// Imports a `dlfield.Tensor` by the `DLTensor` that its table lends; `false` if another protocol has to be tried. The struct
-/// has no read-only flag, but this table lends writable memory only, and a tensor keeps its memory for life.
-fn import_lent(
-    object: &Bound<'_, PyAny>,
-    version: DLPackVersion,
-    borrow: dlpack_c::Borrow,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
-    if !dlpack_c::read_lent(object, version, borrow, imported.descriptor)? {
-        return refused(object).map(|()| false);
-    }
-    imported.is_tensor = true;
-    Ok(imported.borrowed())
-}
-
 /// Imports a `dlfield.Tensor` by the module's own table, which tells what the allocation promises, and takes its owner back
-/// later; `false` if the module has none of this version, or if the memory need not outlive the call.
+/// later; `false` if the module has none of this version. A tensor keeps its memory for life, so what is used during a call needs no
+/// owner.
 fn import_shared(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let Some(api) = tensor_api::of(object).filter(|_| request.ownership == Ownership::Share) else { return Ok(false) };
+    let Some(api) = tensor_api::of(object) else { return Ok(false) };
+    if request.ownership == Ownership::Borrow {
+        imported.is_tensor = true;
+        api.describe(object, FOR_STREAM, imported.descriptor)?;
+        return Ok(imported.borrowed());
+    }
     let (owner, promise) = api.share(object, imported.descriptor)?;
     imported.promise = promise.is_stated().then(|| Box::new(promise));
     Ok(imported.owned(owner))

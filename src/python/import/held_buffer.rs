@@ -112,7 +112,6 @@ impl Held {
     }
 
     /// Whether the buffer is the memory of a pointer itself, as that of the pointers of `ctypes` is.
-    #[cfg(feature = "signature")]
     pub(super) fn is_pointer(&self) -> bool {
         let format = self.0.format;
         // SAFETY: not NULL, so by the protocol a C string, of a buffer that is still held.

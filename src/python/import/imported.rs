@@ -42,12 +42,8 @@ pub struct Imported<'d, 'py> {
 
 /// The `release` hook of an imported object, to be called when the memory is released; the owner calls it at the latest.
 #[derive(Default)]
-pub struct Release(
-    #[cfg_attr(not(feature = "signature"), allow(dead_code, reason = "held for its drop"))]
-    pub(super)  Option<Arc<ReleaseHook>>,
-);
+pub struct Release(pub(super) Option<Arc<ReleaseHook>>);
 
-#[cfg(feature = "signature")]
 impl Release {
     /// Calls the hook after the memory was copied, so that its error reaches the caller. For memory that a device may still be
     /// reading, the owner calls the hook.

@@ -6,11 +6,9 @@
 mod array;
 mod array_interface;
 mod array_struct;
-#[cfg(feature = "signature")]
 mod as_array;
 mod borrow;
 mod buffer;
-#[cfg(feature = "signature")]
 mod bytes;
 mod capsule;
 mod cuda_array_interface;
@@ -26,7 +24,6 @@ mod hooks;
 mod host_device;
 mod imported;
 mod jax;
-#[cfg(feature = "signature")]
 mod memory;
 mod metadata;
 mod names;
@@ -41,7 +38,6 @@ mod table;
 mod torch;
 mod type_info;
 mod unwrap;
-#[cfg(feature = "signature")]
 mod value;
 mod wrapper;
 

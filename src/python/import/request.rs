@@ -35,7 +35,6 @@ pub struct Request<'a, 'py> {
     pub metadata: Option<&'a Metadata>,
 }
 
-#[cfg(feature = "signature")]
 static NOTHING_GIVEN: Metadata = Metadata { dims: None, origin: None, halo: None, halo_is_cut: false };
 
 impl<'a, 'py> Request<'a, 'py> {
@@ -62,7 +61,6 @@ impl<'a, 'py> Request<'a, 'py> {
     }
 
     /// As this request, with the object's metadata.
-    #[cfg(feature = "signature")]
     #[must_use]
     pub const fn with_metadata(mut self) -> Request<'a, 'py> {
         self.metadata = Some(&NOTHING_GIVEN);

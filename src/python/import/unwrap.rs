@@ -6,10 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-#[cfg(feature = "signature")]
 use crate::dims::Dims;
 use crate::layout::Extents;
-#[cfg(feature = "signature")]
 use crate::layout::Metadata;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
@@ -144,7 +142,6 @@ pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
 
 /// Returns the metadata to import `object` with for an argument `origin`: a field of `gt4py.next` without the grid's point 0 has no
 /// origin of its own, so that the argument has to be known before.
-#[cfg(feature = "signature")]
 pub fn with_given_origin(object: &Bound<'_, PyAny>, origin: Option<&Bound<'_, PyAny>>) -> PyResult<Metadata> {
     let Some(origin) = origin else { return Ok(Metadata::default()) };
     if !is_field(object)? {

@@ -1,5 +1,6 @@
 //! The side of an extension: finds the table of the module `dlfield`, and calls its functions.
 
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,10 +10,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
-use super::{
-    CAPSULE_NAME, Described, ELSEWHERE, FieldMetadata, NewTensor, RawOwner, SharedTensor, TensorApi, VERSION, WAITED,
-};
+use super::{CAPSULE_NAME, FOR_HOST, FOR_STREAM, RawTensor, TensorApi, UNORDERED, VERSION};
 use crate::descriptor::Descriptor;
+use crate::error::Result;
 use crate::layout::{Metadata, Promise};
 use crate::python::convert::errors;
 use crate::python::ffi::getattr;
@@ -71,98 +71,104 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<Api>> {
 }
 
 impl Api {
-    /// Describes a tensor for access by the host, without metadata. `None` for memory that is not the host's.
+    /// Describes a tensor for the length of a call, without metadata: the object keeps the memory. Returns whether that is the host's
+    /// alone, so that no device may be working on it.
     #[inline(always)]
     pub(crate) fn describe(
         self,
         tensor: &Bound<'_, PyAny>,
+        order: c_int,
         descriptor: &mut Descriptor,
-    ) -> PyResult<Option<Described>> {
-        let mut field = MaybeUninit::uninit();
-        // SAFETY: the table is that of the object's class, and fills the struct on success. The object lives.
-        unsafe {
-            let described = match (self.0.describe)(tensor.as_ptr().cast(), field.as_mut_ptr()) {
-                0 => Described::AtOnce,
-                WAITED => Described::AfterWait,
-                ELSEWHERE => return Ok(None),
-                _ => return Err(errors::exception_set_by("dlfield.Tensor._c_api.describe", tensor)),
-            };
-            field.assume_init_ref().read_into(descriptor)?;
-            Ok(Some(described))
-        }
+    ) -> PyResult<bool> {
+        self.call(tensor, order, |raw| {
+            // SAFETY: the lists of the tensor live, and the owner is released once.
+            unsafe {
+                raw.release();
+                raw.describe(descriptor)?;
+            }
+            Ok(raw.is_of_host_alone())
+        })
     }
 
-    /// Waits for device work on pinned or managed memory, in any stream.
+    /// Waits for device work on memory that the host can reach, in any stream.
     #[cold]
     pub(crate) fn synchronize(self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        // SAFETY: the table is that of the object's class. The object lives.
-        match unsafe { (self.0.synchronize)(tensor.as_ptr().cast()) } {
-            0 => Ok(()),
-            _ => Err(errors::exception_set_by("dlfield.Tensor._c_api.synchronize", tensor)),
-        }
+        self.call(tensor, FOR_HOST, |raw| {
+            // SAFETY: the owner is released once.
+            unsafe { raw.release() };
+            Ok(())
+        })
     }
 
     /// Returns the metadata of a tensor, the default ones included, as its Python attributes have them.
     pub(crate) fn metadata(self, tensor: &Bound<'_, PyAny>) -> PyResult<Metadata> {
-        let (mut labels, mut found) = (MaybeUninit::uninit(), MaybeUninit::<FieldMetadata>::uninit());
-        // SAFETY: as in `describe`.
-        unsafe {
-            if (self.0.metadata)(tensor.as_ptr().cast(), labels.as_mut_ptr(), found.as_mut_ptr()) != 0 {
-                return Err(errors::exception_set_by("dlfield.Tensor._c_api.metadata", tensor));
-            }
-            let found = found.assume_init_ref();
-            Ok(found.read()?.with_defaults(found.ndim()))
-        }
+        self.call(tensor, UNORDERED, |raw| {
+            // SAFETY: the lists of the tensor live, and the owner is released once.
+            let metadata = unsafe {
+                raw.release();
+                raw.metadata()?
+            };
+            Ok(metadata.with_defaults(raw.ndim()))
+        })
     }
 
     /// Shares the memory of a tensor, on any device: fills the descriptor, without metadata. Returns an owner of the memory, and what
     /// its allocation promises.
     pub(crate) fn share(self, tensor: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<(Owner, Promise)> {
-        let mut shared = MaybeUninit::<SharedTensor>::uninit();
-        // SAFETY: as in `describe`. The owner is taken over once, also if the rest fails.
-        unsafe {
-            if (self.0.share)(tensor.as_ptr().cast(), shared.as_mut_ptr()) != 0 {
-                return Err(errors::exception_set_by("dlfield.Tensor._c_api.share", tensor));
+        self.call(tensor, FOR_STREAM, |raw| {
+            // SAFETY: the lists of the tensor live. The owner is taken over once, also if the rest fails.
+            unsafe {
+                let owner = raw.take_owner();
+                raw.describe(descriptor)?;
+                Ok((owner, raw.promise()?))
             }
-            let shared = shared.assume_init_ref();
-            let owner = shared.take_owner(self.0.release);
-            shared.field.read_into(descriptor)?;
-            Ok((owner, shared.promise.read()?))
-        }
+        })
     }
 
-    /// Returns an owner for the module: its own one, if it gave that, else one that wraps `owner`.
-    ///
-    /// The streams of this extension that use the memory stay with `owner`: dropping that makes the stream that the module worked
-    /// on wait for them, and gives its own count back only then.
-    #[inline]
-    fn pass(self, py: Python<'_>, owner: Owner) -> RawOwner {
-        let release = self.0.release;
-        match owner.object_of(release) {
-            Some(address) => {
-                // SAFETY: the owner is alive, and its function says that it is the module's.
-                unsafe { (self.0.retain)(address) };
-                sync::drop_detached(py, owner);
-                RawOwner { address, release }
+    /// Calls `read` with what the module says of a tensor, and an owner that `read` has to release.
+    #[inline(always)]
+    fn call<R>(
+        self,
+        tensor: &Bound<'_, PyAny>,
+        order: c_int,
+        read: impl FnOnce(&RawTensor) -> Result<R>,
+    ) -> PyResult<R> {
+        let (mut labels, mut raw) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: the table is that of the object's class, and fills the struct on success. The object lives.
+        let raw = unsafe {
+            if (self.0.share)(tensor.as_ptr().cast(), order, labels.as_mut_ptr(), raw.as_mut_ptr()) != 0 {
+                return Err(errors::exception_set_by("dlfield.Tensor._c_api.share", tensor));
             }
-            None => owner.into(),
-        }
+            raw.assume_init_ref()
+        };
+        Ok(read(raw)?)
     }
 
     /// Makes a `dlfield.Tensor` on the memory of a tensor, of which `owner` is the owner or a clone of that.
     #[inline]
     pub(crate) fn create<'py>(self, py: Python<'py>, tensor: &Tensor, owner: Owner) -> PyResult<Bound<'py, PyAny>> {
-        let mut made = null_mut();
-        // SAFETY: the function takes the owner over, and returns a new reference on success.
-        let code =
-            NewTensor::with(tensor, self.pass(py, owner), |parts| unsafe { (self.0.create)(parts, &raw mut made) });
-        if code == 0
-            // SAFETY: the function succeeded, so `made` is null or a new reference.
-            && let Some(made) = unsafe { Bound::from_owned_ptr_or_opt(py, made.cast()) }
-        {
-            return Ok(made);
+        let (mut labels, mut made) = (MaybeUninit::uninit(), null_mut());
+        let (raw, kept) = match owner.object_of(self.0.release) {
+            Some(address) => {
+                let mut raw = RawTensor::of(tensor, Owner::NONE, &mut labels);
+                raw.lend(address, self.0.release);
+                (raw, Some(owner))
+            }
+            None => (RawTensor::of(tensor, owner, &mut labels), None),
+        };
+        // SAFETY: the parts of a tensor. The function takes its owner over, or adds a user to its own one, which is kept until then;
+        // it returns a new reference on success.
+        let made = unsafe {
+            let code = (self.0.create)(&raw const raw, &raw mut made);
+            if code == 0 { Bound::from_owned_ptr_or_opt(py, made.cast()) } else { None }
+        };
+        let no_exception = || errors::no_exception_set("dlfield.Tensor._c_api.create", "a tensor of Rust");
+        let made = made.ok_or_else(|| PyErr::take(py).unwrap_or_else(no_exception));
+        // The streams of this extension that use the memory stayed with the owner: dropping it makes the stream that the module works
+        // on wait for them, and gives its own count back only then.
+        if let Some(kept) = kept {
+            sync::drop_detached(py, kept);
         }
-        let function = "dlfield.Tensor._c_api.create";
-        Err(PyErr::take(py).unwrap_or_else(|| errors::no_exception_set(function, "a tensor of Rust")))
+        made
     }
 }

@@ -1,153 +1,63 @@
-//! The C API of `dlfield.Tensor`: a table of C functions on the class, for the extensions that this crate is built into.
+//! The C API of `dlfield.Tensor`: a table of three C functions on the class, for the extensions that this crate is built into.
 //!
 //! An extension has its own copy of this crate, perhaps built by another compiler, so it can neither read the Rust value of a
-//! `dlfield.Tensor` nor make one. DLPack's exchange table would do, but it has no read-only flag and no metadata, and a
-//! managed tensor has to be allocated for each exchange. This table is dlfield's own. An extension that finds a table of
-//! another [`VERSION`] uses DLPack.
+//! `dlfield.Tensor` nor make one. DLPack's exchange table would do, but it has no read-only flag and no metadata, and a managed tensor
+//! has to be allocated for each exchange. So a tensor goes both ways as a [`RawTensor`]: DLPack's struct and what that cannot say. An
+//! extension that finds a table of another [`VERSION`] uses DLPack.
+//!
+//! - The lists of a [`RawTensor`] belong to the tensor that it describes, and live as long as that, also if its metadata is replaced.
+//! - The owner in it counts one user. Who has taken it over releases it once, by the function that comes with it, on any thread.
+//! - To a module, its own owner is lent: wrapped again and again, owners would form a chain that grows with every round trip.
+//! - The numbers of a [`RawTensor`] are checked like those of any DLPack tensor. Its addresses are believed.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 mod client;
-#[cfg(target_pointer_width = "64")]
-mod layout;
-#[cfg(feature = "signature")]
-mod module;
-mod parts;
+mod raw;
 
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::MaybeUninit;
-use std::ptr::null;
-
-use dlpark::OpaqueContext;
 
 pub(crate) use self::client::{Api, find, of};
-#[cfg(feature = "signature")]
-pub use self::module::retain;
-pub use self::parts::{Field, FieldMetadata, FieldPromise, Labels};
-use crate::layout::MAX_NDIM;
-use crate::tensor::{Owner, Tensor};
+pub use self::raw::{Labels, RawTensor, release};
 
 /// The version of the layout of all structs here, and of what the functions promise. It changes with any of them.
-pub const VERSION: u32 = 1;
-
-/// The structs have room for so many dimensions in this version.
-const _: () = assert!(MAX_NDIM == 64);
+pub const VERSION: u32 = 2;
 
 /// The name of the capsule in the attribute `_c_api` of the class.
 pub const CAPSULE_NAME: &CStr = c"dlfield.Tensor._c_api";
 
-/// The table. All functions are called by threads that are attached to the interpreter, and return 0, or -1 with a Python
-/// exception set: a `TypeError` for an object that is not an instance of exactly the class.
+/// The table. The first two functions are called by threads that are attached to the interpreter, and return 0, or -1 with a Python
+/// exception set.
 #[repr(C)]
 pub struct TensorApi {
     /// [`VERSION`] of the module. In another version the rest of the struct has another layout.
     pub version: u32,
-    /// Describes a tensor for access by the host. Waits for device work on memory that counts as the host's. Returns
-    /// [`WAITED`] if it has waited, and [`ELSEWHERE`] for other memory, which is not described. Shape and strides live as long as the tensor.
-    pub describe: unsafe extern "C" fn(tensor: *mut c_void, out: *mut Field) -> c_int,
-    /// Waits for device work on memory that the host can reach, though it is not the host's alone: pinned and managed memory.
-    pub synchronize: unsafe extern "C" fn(tensor: *mut c_void) -> c_int,
-    /// Returns the metadata that was set on a tensor. It lives as long as the tensor, also if it is replaced; the labels are
-    /// written to `labels`.
-    pub metadata: unsafe extern "C" fn(tensor: *mut c_void, labels: *mut Labels, out: *mut FieldMetadata) -> c_int,
-    /// Makes a tensor, and takes the owner over, also on failure.
-    pub create: unsafe extern "C" fn(made: *const NewTensor, out: *mut *mut c_void) -> c_int,
-    /// Shares the memory of a tensor, on any device, with code that may write to it from now on, unless it is read-only. Waits
-    /// for device work on memory that counts as the host's. The current stream waits for the work of all others that use CUDA
-    /// memory.
-    pub share: unsafe extern "C" fn(tensor: *mut c_void, out: *mut SharedTensor) -> c_int,
-    /// Counts another user of an owner of [`SharedTensor`], which is released once more then. On any thread; it cannot fail.
-    pub retain: unsafe extern "C" fn(owner: *mut c_void),
-    /// Releases such an owner, on any thread. It does not unwind. With it as `release` of a [`NewTensor`], the module takes its own owner
-    /// back instead of wrapping it, as owners would form a chain that grows with every round trip.
-    pub release: unsafe extern "C" fn(owner: *mut c_void),
+    /// Describes a tensor, shares its memory with code that may write to it from now on, unless it is read-only, and writes its labels
+    /// to `labels`. `order` is one of [`UNORDERED`], [`FOR_STREAM`], [`FOR_HOST`]. A `TypeError` for an object that is not an instance
+    /// of exactly the class.
+    pub share:
+        unsafe extern "C" fn(tensor: *mut c_void, order: c_int, labels: *mut Labels, out: *mut RawTensor) -> c_int,
+    /// Makes a tensor, and takes the owner over, also on failure, unless it is lent.
+    pub create: unsafe extern "C" fn(made: *const RawTensor, out: *mut *mut c_void) -> c_int,
+    /// Releases an owner that the module has shared. It cannot fail.
+    pub release: Release,
 }
 
-/// Returned by [`TensorApi::describe`] for memory that is not the host's.
-pub const ELSEWHERE: c_int = 1;
+pub type Release = unsafe extern "C" fn(owner: *mut c_void);
 
-/// What [`TensorApi::describe`] returns after a wait, in which other threads may have run.
-pub const WAITED: c_int = 2;
+/// An order for [`TensorApi::share`]: none; [`RawTensor`] says whether a device may be working on memory of the host.
+pub const UNORDERED: c_int = 0;
 
-/// How a tensor was described.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Described {
-    AtOnce,
-    AfterWait,
-}
+/// Waits for device work on memory that counts as the host's. On CUDA memory the current stream waits for the work of all others.
+pub const FOR_STREAM: c_int = 1;
 
-/// The parts of a tensor to make.
-#[repr(C)]
-pub struct NewTensor {
-    field: Field,
-    metadata: FieldMetadata,
-    /// NULL if there is none.
-    promise: *const FieldPromise,
-    /// The owner of the memory; NULL for memory without one.
-    owner: *mut c_void,
-    /// Releases the owner, on any thread. It does not unwind.
-    release: unsafe extern "C" fn(owner: *mut c_void),
-}
+/// Waits for device work on all memory that the host can reach: also pinned and managed memory.
+pub const FOR_HOST: c_int = 2;
 
-impl NewTensor {
-    /// Calls `create` with the parts of a tensor, and an owner of its memory that `create` takes over.
-    #[inline]
-    fn with<R>(tensor: &Tensor, owner: RawOwner, create: impl FnOnce(&NewTensor) -> R) -> R {
-        let (descriptor, ndim) = (tensor.descriptor(), tensor.descriptor().ndim());
-        let mut labels = MaybeUninit::uninit();
-        let promise = tensor.promise().is_stated().then(|| FieldPromise::of(tensor.promise(), ndim));
-        create(&NewTensor {
-            field: Field::of(descriptor),
-            metadata: FieldMetadata::of(descriptor, &mut labels),
-            promise: promise.as_ref().map_or(null(), std::ptr::from_ref),
-            owner: owner.address,
-            release: owner.release,
-        })
-    }
-}
-
-/// An owner as the C functions pass it on.
-struct RawOwner {
-    address: *mut c_void,
-    release: Release,
-}
-
-impl From<Owner> for RawOwner {
-    fn from(owner: Owner) -> RawOwner {
-        RawOwner { address: owner.into_raw(), release }
-    }
-}
-
-/// A tensor whose memory another copy of this crate shares. Shape and strides live as long as the tensor.
-#[repr(C)]
-pub struct SharedTensor {
-    field: Field,
-    promise: FieldPromise,
-    /// The owner of the memory, to be released once by [`TensorApi::release`]; NULL for memory without one.
-    owner: *mut c_void,
-}
-
-impl SharedTensor {
-    /// Takes the owner over, in another copy of this crate. `release` is the function of the table.
-    ///
-    /// # Safety
-    /// - Nothing has taken it over before.
-    unsafe fn take_owner(&self, release: Release) -> Owner {
-        if self.owner.is_null() {
-            return Owner::NONE;
-        }
-        // SAFETY: passed on from the caller, and `release` may be called on any thread.
-        unsafe { Owner::object(self.owner, release) }
-    }
-}
-
-type Release = unsafe extern "C" fn(owner: *mut c_void);
-
-/// [`TensorApi::release`].
-///
-/// # Safety
-/// - An owner of this copy of the crate, which is not used after.
-pub unsafe extern "C" fn release(owner: *mut c_void) {
-    // SAFETY: by this function's contract, `into_raw` returned it.
-    unsafe { Owner::drop_raw(owner) };
-}
+/// The place of each field in version 2, on platforms of 64 bits. A change needs another [`VERSION`].
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(VERSION == 2 && size_of::<TensorApi>() == 32 && size_of::<RawTensor>() == 120);
+    assert!(offset_of!(TensorApi, share) == 8 && offset_of!(TensorApi, release) == 24);
+};

@@ -2,10 +2,8 @@
 
 use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry, small_blocks};
 use crate::device::Device;
-#[cfg(all(feature = "python", feature = "signature"))]
 use crate::device::DeviceError;
 use crate::error::{Error, Result};
-#[cfg(all(feature = "python", feature = "signature"))]
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::{Block, Contents};
 
@@ -39,7 +37,6 @@ impl Owner {
     ///
     /// # Errors
     /// As for [`Block::allocate`].
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::tensor) fn allocate_exported(
         device: Device,
         bytes: usize,

@@ -101,14 +101,7 @@ impl ThreadDrops {
 /// Drops an owner now, or at the end of the outermost drop.
 pub(super) fn now(owner: OwnerKind) {
     // Blocks and elements own no other owner.
-    let nests = match owner {
-        #[cfg(feature = "fields")]
-        OwnerKind::Block(_) => false,
-        #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
-        OwnerKind::Elements(_) => false,
-        _ => true,
-    };
-    if !nests {
+    if matches!(owner, OwnerKind::Block(_) | OwnerKind::Elements(_)) {
         return;
     }
     match DeferredDrop::begin() {
@@ -162,7 +155,6 @@ impl OwnerKind {
     /// Returns whether no other process has the memory open, nor can open it any more.
     fn is_alone(&self) -> bool {
         match self {
-            #[cfg(feature = "fields")]
             OwnerKind::Block(block) => block.is_alone(),
             _ => true,
         }

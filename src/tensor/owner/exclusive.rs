@@ -1,22 +1,16 @@
 //! Memory that has one owner only: it may be written to, and moved out.
 
-#[cfg(feature = "cuda-any")]
 use std::any::Any;
-#[cfg(feature = "cuda-any")]
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::{Owner, OwnerKind};
-#[cfg(feature = "cuda-any")]
 use super::{OwnerInner, deferred_drop, registry};
-#[cfg(feature = "cuda-any")]
 use crate::memory::Block;
-#[cfg(feature = "cuda-any")]
 use crate::memory::cuda::StreamUses;
 use crate::protocol::ExchangeError;
 
 /// The content of an owner that was the only one.
-#[cfg(feature = "cuda-any")]
 pub(crate) enum ExclusiveOwner {
     /// An allocation of this crate.
     Block(Block),
@@ -26,7 +20,6 @@ pub(crate) enum ExclusiveOwner {
 
 impl Owner {
     /// Returns the owner of what [`Owner::into_exclusive`] took out.
-    #[cfg(feature = "cuda-any")]
     pub(crate) fn from_exclusive(exclusive: ExclusiveOwner, uses: Option<Box<StreamUses>>) -> Owner {
         Owner(OwnerInner::with_stream_uses(
             match exclusive {
@@ -39,7 +32,6 @@ impl Owner {
 
     /// Returns the content, with the streams that use it. Returns `None` and drops the owner if others share it, or another
     /// library made the memory.
-    #[cfg(feature = "cuda-any")]
     pub(crate) fn into_exclusive(mut self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
         let mut inner = ManuallyDrop::new(registry::into_inner(self.0.take()?)?);
         let uses = inner.uses.take();
@@ -59,21 +51,15 @@ impl Owner {
     }
 
     /// Returns whether no other owner shares the memory; false for memory of other libraries.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn is_exclusive(&mut self) -> bool {
         self.check_exclusive().is_ok()
     }
 
     /// Rejects memory that another owner shares, or that is not known to have no other.
-    #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
     pub(crate) fn check_exclusive(&mut self) -> Result<(), ExchangeError> {
         let Some(inner) = self.0.as_mut() else { return Err(ExchangeError::NotOwned) };
-        let is_kept_by_others = match &*inner.kind {
-            #[cfg(feature = "fields")]
-            OwnerKind::Block(_) => false,
-            OwnerKind::Elements(_) | OwnerKind::Returned(_) => false,
-            _ => true,
-        };
+        let is_kept_by_others =
+            !matches!(&*inner.kind, OwnerKind::Block(_) | OwnerKind::Elements(_) | OwnerKind::Returned(_));
         let Some(inner) = Arc::get_mut(inner).filter(|_| !is_kept_by_others) else {
             return Err(if is_kept_by_others { ExchangeError::NotOwned } else { ExchangeError::Shared });
         };
@@ -89,7 +75,6 @@ impl Owner {
     }
 
     /// Removes the export mark if this is the only owner left; never for memory of other libraries.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn clear_exported(&mut self) {
         if self.is_exclusive()
             && let Some(inner) = self.0.as_mut().and_then(Arc::get_mut)
@@ -99,7 +84,6 @@ impl Owner {
     }
 
     /// Takes out the owned vector if its elements begin at `start` and have this type, and no other owner shares it.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
         let OwnerKind::Elements(elements) = &mut *Arc::get_mut(self.0.as_mut()?)?.kind else { return None };
         let elements = elements.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
@@ -107,7 +91,7 @@ impl Owner {
     }
 }
 
-#[cfg(all(test, feature = "ndarray"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,6 +1,5 @@
 //! Guards, which keep memory from being exported while its elements are read.
 
-#[cfg(feature = "ndarray")]
 use std::sync::atomic::Ordering;
 
 use super::{Owner, OwnerInner};
@@ -9,18 +8,14 @@ use crate::protocol::ExchangeError;
 /// What a guard adds to the count of readers. An export waits for readers, which soon return, and is rejected while a guard
 /// lives: its holder may be the one who exports. Readers are counted in the lower half of the bits: at most
 /// one for each thread.
-#[cfg(feature = "ndarray")]
 const GUARD: usize = 1 << (usize::BITS / 2);
 
 /// The largest count to which another guard may be added. The rest is room for threads that are about to fail.
-#[cfg(feature = "ndarray")]
 const MOST: usize = usize::MAX / 2;
 
 /// Counts one guard while it lives.
-#[cfg(feature = "ndarray")]
 pub(crate) struct Guard<'o>(Option<&'o OwnerInner>);
 
-#[cfg(feature = "ndarray")]
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if let Some(inner) = self.0 {
@@ -31,14 +26,8 @@ impl Drop for Guard<'_> {
 
 impl OwnerInner {
     /// Returns whether a guard lives.
-    #[cfg(feature = "ndarray")]
     pub(super) fn is_guarded(&self) -> bool {
         self.readers.load(Ordering::SeqCst) >= GUARD
-    }
-
-    #[cfg(not(feature = "ndarray"))]
-    pub(super) fn is_guarded(&self) -> bool {
-        false
     }
 }
 
@@ -63,7 +52,6 @@ impl Owner {
     /// # Errors
     /// [`ExchangeError::Exported`] if it was exported already, [`ExchangeError::TooManyGuards`] if so many guards live, or were
     /// forgotten, that the count would overflow.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn guard(&self) -> Result<Guard<'_>, ExchangeError> {
         let Some(inner) = &self.0 else { return Ok(Guard(None)) };
         self.check_not_exported()?;
@@ -77,7 +65,7 @@ impl Owner {
     }
 }
 
-#[cfg(all(test, feature = "ndarray"))]
+#[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;

@@ -1,23 +1,16 @@
 //! Owners of a tensor's memory.
 
-#[cfg(feature = "fields")]
 mod allocate;
 mod deferred_drop;
-#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
 mod exclusive;
 mod guard;
 mod object;
-#[cfg(feature = "fields")]
 mod range;
 mod readers;
-#[cfg(feature = "fields")]
 mod registry;
-#[cfg(feature = "fields")]
 mod small_blocks;
-#[cfg(all(feature = "python", feature = "signature"))]
 mod weak;
 
-#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
@@ -28,14 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
-#[cfg(feature = "cuda-any")]
 pub(crate) use exclusive::ExclusiveOwner;
-#[cfg(feature = "ndarray")]
 pub(crate) use guard::Guard;
 use object::Object;
-#[cfg(feature = "signature")]
 pub use registry::{BlockInfo, report};
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(super) use weak::WeakOwner;
 
 use crate::memory::cuda::StreamUses;
@@ -71,7 +60,6 @@ enum Uses {
     /// This owner waits for them.
     Own(Box<StreamUses>),
     /// An owner inside this one waits for them. It is found once: owners in owners may be a long chain.
-    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     Inside(Owner),
 }
 
@@ -95,24 +83,20 @@ impl From<Option<Box<StreamUses>>> for Uses {
 #[allow(dead_code, reason = "owners are held for their drop")]
 enum OwnerKind {
     /// An allocation of this crate.
-    #[cfg(feature = "fields")]
     Block(crate::memory::Block),
     /// A DLPack managed tensor of another library; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
     /// Memory that this crate exported and imported again: the owner that was exported.
     Returned(Owner),
     /// A container of elements that its caller has given up, so that no other code can reach them.
-    #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
     Elements(Box<dyn Any + Send + Sync>),
     /// Any other value whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An owner, and something else that has to live as long.
-    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     Both(Box<(Owner, Box<dyn Send + Sync>)>),
     /// An object of another runtime.
     Object(Object),
     /// Memory for one field in what another owner keeps.
-    #[cfg(all(feature = "python", feature = "signature"))]
     Range(Box<range::Range>),
 }
 
@@ -121,7 +105,6 @@ impl Drop for OwnerInner {
         // SAFETY: taken once, in `drop`, and not used after.
         #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
         let kind = unsafe { ManuallyDrop::take(&mut self.kind) };
-        #[cfg(feature = "fields")]
         if let OwnerKind::Block(block) = &kind {
             registry::remove(self, block);
         }
@@ -159,7 +142,6 @@ impl Owner {
         let inner = self.0.as_deref()?;
         match (&inner.uses, &*inner.kind) {
             (Uses::Own(_), _) => Some(self),
-            #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
             (Uses::Inside(owner), _) => Some(owner),
             // Memory that came back is exclusive again if it has no other owner, so this one has no second one of it.
             (Uses::None, OwnerKind::Returned(exported)) => exported.owner_with_uses(),
@@ -168,7 +150,6 @@ impl Owner {
     }
 
     /// Returns the streams as an owner has them that keeps this one.
-    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     fn uses_from_outside(&self) -> Uses {
         self.owner_with_uses().map_or(Uses::None, |owner| Uses::Inside(owner.clone()))
     }
@@ -229,20 +210,17 @@ impl Owner {
     }
 
     /// Returns an owner that keeps another value too, and knows the streams of this one.
-    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     pub(crate) fn with(self, keeper: impl Send + Sync + 'static) -> Owner {
         let uses = self.uses_from_outside();
         Owner(OwnerInner::with_stream_uses(OwnerKind::Both(Box::new((self, Box::new(keeper)))), uses))
     }
 
     /// Owns a vector of elements.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn elements<T: Send + Sync + 'static>(elements: Vec<T>) -> Owner {
         Owner(OwnerInner::new(OwnerKind::Elements(Box::new(elements))))
     }
 
     /// Owns a container of elements in a device's memory, which is released after the work of the streams in `uses`.
-    #[cfg(feature = "cuda-any")]
     pub(crate) fn elements_freed_after(elements: impl Send + Sync + 'static, uses: Box<StreamUses>) -> Owner {
         Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Uses::Own(uses)))
     }
@@ -287,17 +265,13 @@ impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.as_deref().map(|inner| &*inner.kind) {
             None => "Owner(nobody)",
-            #[cfg(feature = "fields")]
             Some(OwnerKind::Block(_)) => "Owner(block)",
             Some(OwnerKind::Managed(_)) => "Owner(managed)",
             Some(OwnerKind::Returned(_)) => "Owner(returned)",
-            #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
             Some(OwnerKind::Elements(_)) => "Owner(elements)",
             Some(OwnerKind::Foreign(_)) => "Owner(foreign)",
-            #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
             Some(OwnerKind::Both(_)) => "Owner(both)",
             Some(OwnerKind::Object(_)) => "Owner(object)",
-            #[cfg(all(feature = "python", feature = "signature"))]
             Some(OwnerKind::Range(_)) => "Owner(range)",
         })
     }

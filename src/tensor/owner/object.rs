@@ -1,7 +1,6 @@
 //! Objects of other runtimes as owners.
 
 use std::ffi::c_void;
-#[cfg(feature = "python")]
 use std::ptr::fn_addr_eq;
 
 use super::{Owner, OwnerInner, OwnerKind};
@@ -11,7 +10,6 @@ pub(super) struct Object {
     address: *mut c_void,
     release: unsafe extern "C" fn(*mut c_void),
     /// Whether the object may be given other memory although this keeps it.
-    #[cfg(feature = "python")]
     may_move: bool,
 }
 
@@ -58,12 +56,7 @@ impl Owner {
     /// ```
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub unsafe fn object(address: *mut c_void, release: unsafe extern "C" fn(*mut c_void)) -> Owner {
-        let object = Object {
-            address,
-            release,
-            #[cfg(feature = "python")]
-            may_move: false,
-        };
+        let object = Object { address, release, may_move: false };
         Owner(OwnerInner::new(OwnerKind::Object(object)))
     }
 
@@ -72,14 +65,12 @@ impl Owner {
     ///
     /// # Safety
     /// - As for [`Owner::object`].
-    #[cfg(feature = "python")]
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub(crate) unsafe fn movable_object(address: *mut c_void, release: unsafe extern "C" fn(*mut c_void)) -> Owner {
         Owner(OwnerInner::new(OwnerKind::Object(Object { address, release, may_move: true })))
     }
 
     /// Returns the address of the object with the memory, if that may be given other memory.
-    #[cfg(feature = "python")]
     #[inline]
     pub(crate) fn movable(&self) -> Option<*mut c_void> {
         match &*self.0.as_deref()?.kind {
@@ -91,7 +82,6 @@ impl Owner {
     }
 
     /// Returns the address of the object that this owner keeps, if `release` gives it back.
-    #[cfg(feature = "python")]
     pub(crate) fn object_of(&self, release: unsafe extern "C" fn(*mut c_void)) -> Option<*mut c_void> {
         let inner = self.0.as_deref()?;
         match &*inner.kind {

@@ -1,11 +1,9 @@
 //! The memory of an allocation, by its owner.
 
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::OwnerInner;
 use super::{Owner, OwnerKind};
 
 /// Memory that belongs to one field, padding included, in what another owner keeps.
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(super) struct Range {
     start: *mut u8,
     bytes: usize,
@@ -14,11 +12,9 @@ pub(super) struct Range {
 }
 
 // SAFETY: the address is only returned; an owner may be dropped on any thread.
-#[cfg(all(feature = "python", feature = "signature"))]
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Send for Range {}
 // SAFETY: the address is only returned; an owner may be dropped on any thread.
-#[cfg(all(feature = "python", feature = "signature"))]
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Sync for Range {}
 
@@ -29,14 +25,12 @@ impl Owner {
         match &*self.0.as_deref()?.kind {
             OwnerKind::Block(block) => Some((block.as_ptr(), block.len())),
             OwnerKind::Returned(exported) => exported.block(),
-            #[cfg(all(feature = "python", feature = "signature"))]
             OwnerKind::Range(range) => Some((range.start, range.bytes)),
             _ => None,
         }
     }
 
     /// Returns the owner in a range of whose memory this is.
-    #[cfg(all(feature = "python", feature = "signature"))]
     fn outer(&self) -> Option<&Owner> {
         match self.0.as_deref() {
             Some(inner) if inner.uses.own().is_none() => match &*inner.kind {
@@ -48,7 +42,6 @@ impl Owner {
     }
 
     /// Returns whether dlfield allocated the memory.
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::tensor) fn is_allocated(&self) -> bool {
         match self.0.as_deref().map(|inner| &*inner.kind) {
             Some(OwnerKind::Block(_)) => true,
@@ -58,7 +51,6 @@ impl Owner {
     }
 
     /// Returns an owner whose block is this range of the memory that `self` keeps; `self` if it is that already.
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::tensor) fn with_block(self, start: *mut u8, bytes: usize) -> Owner {
         if self.0.is_none() || self.block() == Some((start, bytes)) {
             return self;

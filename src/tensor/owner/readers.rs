@@ -3,16 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use super::Owner;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 use super::OwnerInner;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 use crate::protocol::ExchangeError;
 
 /// Counts one reader, also if it panics.
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 struct Reader<'i>(&'i OwnerInner);
 
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 impl Reader<'_> {
     fn of(inner: &OwnerInner) -> Reader<'_> {
         inner.readers.fetch_add(1, Ordering::SeqCst);
@@ -20,7 +16,6 @@ impl Reader<'_> {
     }
 }
 
-#[cfg(any(feature = "ndarray", feature = "fields"))]
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.0.readers.fetch_sub(1, Ordering::Release);
@@ -58,7 +53,6 @@ impl Owner {
     }
 
     /// Rejects memory that was exported: the other library may write to it.
-    #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
         let exported = self.0.as_ref().is_some_and(|inner| inner.exported.load(Ordering::SeqCst));
         if exported { Err(ExchangeError::Exported) } else { Ok(()) }
@@ -67,7 +61,6 @@ impl Owner {
     /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
     /// waits for `read`, so `read` must neither allocate a tensor nor drop an owner: both may run code of other libraries, which may
     /// export the memory or wait for an export.
-    #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
         let Some(inner) = &self.0 else { return Ok(read()) };
         // Before counting, so that a rejected reader delays no export.

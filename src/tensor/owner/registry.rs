@@ -1,11 +1,6 @@
 //! The list of large blocks, for a report of the memory. Small ones are only counted: entering them here would take as long as
 //! allocating them.
 
-#![cfg_attr(
-    not(feature = "signature"),
-    allow(dead_code, reason = "the report, which reads the list, is the Python module's")
-)]
-
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
@@ -82,7 +77,6 @@ pub(super) fn remove(owner: &OwnerInner, block: &Block) {
 }
 
 /// Takes the content out of an owner if it is the only one, and removes its entry.
-#[cfg(feature = "cuda-any")]
 pub(super) fn into_inner(owner: Arc<OwnerInner>) -> Option<OwnerInner> {
     let key = Arc::as_ptr(&owner).addr();
     let mut owner = Some(owner);

@@ -16,7 +16,7 @@ import pytest
 import dlfield as dl
 from childproc import run_cases
 from dlfield import _native
-from dlfield.memory import memory_report
+from leak_checks import live
 
 _testcapi = pytest.importorskip("_testcapi", reason="needs an interpreter with its own test modules")
 
@@ -184,11 +184,6 @@ def faults(call: Callable[[], Any], expected: Outcome) -> Iterator[tuple[int, Ou
         well = well + 1 if found == expected else 0
         yield number, found
         number += 1
-
-
-def live() -> tuple[int, int]:
-    report = memory_report()
-    return len(report.blocks), report.nbytes
 
 
 def grows(use: Callable[[], Any]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 import dlfield as dl
 from childproc import run_python
 from fakes import FakeTensor, Producer, exchange_type
+from fakes_interfaces import cuda
 from forged_memory import forged, header, state
 
 LOOKED_FOR = r"cannot be used: .*(libcuda\.so|driver finds no device|cuInit|driver supports CUDA|without the feature)"
@@ -34,12 +35,6 @@ def test_why_not() -> None:
     with pytest.raises(dl.DeviceError) as caught:
         dl.cuda.memory_info()
     assert reason in str(caught.value)
-
-
-class OnAGpu:
-    """An object that claims to be on a GPU."""
-
-    __cuda_array_interface__ = {"version": 3, "shape": (3,), "typestr": "<f8", "data": (1 << 20, False)}  # noqa: RUF012
 
 
 def enter(stream: Any, device: Any = None) -> None:
@@ -71,7 +66,7 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "like": lambda: dl.zeros_like(np.ones(3), device="cuda:0"),
     "preset": lambda: dl.zeros((3, 4, 5), backend="gt:gpu"),
     "from_array": lambda: dl.from_array([1, 2], device="cuda:0"),
-    "from_array of a GPU's": lambda: dl.from_array(OnAGpu()),
+    "from_array of a GPU's": lambda: dl.from_array(cuda(shape=(3,))),
     "nothing": lambda: dl.empty(0, device="cuda:0"),
     "to_device": lambda: dl.zeros(3).to_device("cuda:0"),
     "to_device in a stream": lambda: dl.zeros(3).to_device("cuda:1", stream=2),
@@ -80,7 +75,7 @@ ENTRIES: dict[str, Callable[[], Any]] = {
     "from_dlpack of a capsule": lambda: dl.from_dlpack(fake().capsule()),
     "from_dlpack by the C exchange API": lambda: dl.from_dlpack(exchange_type(fake())()),
     "pickle": unpickled,
-    "from_dlpack of an interface": lambda: dl.from_dlpack(OnAGpu()),
+    "from_dlpack of an interface": lambda: dl.from_dlpack(cuda(shape=(3,))),
 }
 
 
@@ -103,7 +98,7 @@ def test_invalid_streams() -> None:
 
 
 def test_device_memory_is_described_without_a_driver() -> None:
-    for thing in (OnAGpu(), Producer(fake(), CUDA)):
+    for thing in (cuda(shape=(3,)), Producer(fake(), CUDA)):
         assert dl.describe(thing).device == "cuda:0"
         assert dl.describe(thing, device="cuda:0", stream=7).shape == (3,)
 

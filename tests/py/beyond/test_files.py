@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from catalog import numbered
 from childproc import run_python, started
 from dlfield import files
 
@@ -28,12 +29,6 @@ FIELDS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((4, 4), {"backend": "jax", "halo": (1, 1)}),
     ((2, 3), {"alignment_size": 32, "padding": "row"}),
 ]
-
-
-def numbered(shape: tuple[int, ...], dtype: Any = "float64", **keywords: Any) -> dl.Tensor:
-    """Return a field whose elements differ."""
-    numbers = np.arange(int(np.prod(shape))).reshape(shape)
-    return dl.from_array(numbers.astype(dtype), **keywords)
 
 
 @pytest.mark.parametrize(("shape", "keywords"), FIELDS, ids=repr)
@@ -89,7 +84,7 @@ def test_numpy_reads_npy_files(tmp_path: Path) -> None:
         dl.save_field(path, numbered((3, 4, 5), backend=backend))
         array = np.load(path, mmap_mode="r")
         assert array.flags.c_contiguous == (backend == "C")
-        np.testing.assert_array_equal(array, np.arange(60.0).reshape(3, 4, 5))
+        np.testing.assert_array_equal(array, np.arange(1.0, 61.0).reshape(3, 4, 5))
         with path.open("rb") as file:
             assert np.lib.format.read_magic(file) == (1, 0)
             assert np.lib.format.read_array_header_1_0(file)[1] == (backend == "F")
@@ -164,7 +159,7 @@ def test_the_mapping_lives_as_long_as_views(tmp_path: Path) -> None:
     view = np.asarray(dl.open_field(tmp_path / "field.dlf")[10:])
     gc.collect()
     assert "field.dlf" in Path("/proc/self/maps").read_text()
-    assert view[0] == 10.0
+    assert view[0] == 11.0
     del view
     gc.collect()
     assert "field.dlf" not in Path("/proc/self/maps").read_text()

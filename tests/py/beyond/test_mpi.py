@@ -1,6 +1,7 @@
-"""`dlfield.mpi` on several processes of MPI. Nothing here may hang: every run has a time limit."""
+"""`dlfield.mpi` and `dlfield.mpi.ghex` on several processes of MPI; every run has a time limit."""
 
 import doctest
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,3 +96,25 @@ def test_the_page_runs_as_printed(tmp_path: Path) -> None:
     assert len(code) == 9
     program.write_text("\n".join(code))
     assert ranks.run(4, "-m", "mpi4py", program) == ""
+
+
+# GHEX is compiled on installation. Not imported here: that would start MPI.
+needs_ghex = pytest.mark.skipif(importlib.util.find_spec("ghex") is None, reason="GHEX is not installed")
+
+
+@needs_ghex
+@pytest.mark.parametrize("processes", [1, 2, 4, 6])
+def test_ghex_exchanges_the_same_bits(processes: int) -> None:
+    assert ranks.run(processes, "-m", "mpi4py", PROGRAMS / "ghex_exchange.py") == "done\n"
+
+
+@needs_ghex
+def test_the_example_in_the_docstring_of_ghex() -> None:
+    code = "import doctest, dlfield.mpi.ghex; print(doctest.testmod(dlfield.mpi.ghex))"
+    assert ranks.run(1, "-c", code) == "TestResults(failed=0, attempted=10)\n"
+
+
+@needs_ghex
+def test_the_page_runs_as_shown_with_ghex() -> None:
+    code = f"import doctest; print(doctest.testfile({str(DOCS / 'processes' / 'mpi.md')!r}, module_relative=False))"
+    assert ranks.run(1, "-c", code) == "TestResults(failed=0, attempted=12)\n"

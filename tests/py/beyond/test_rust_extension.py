@@ -20,6 +20,7 @@ import dlfield as dl
 from calls import torch_of
 from catalog import NUMPY_CODES, dtype_named
 from fakes import RaisingProducer
+from fakes_interfaces import NOWHERE, cuda
 from interleaved_threads import run_in_threads
 from leak_checks import grown
 from page_code import ROOT, blocks, run_session
@@ -145,9 +146,9 @@ def test_any_strides_are_read(cut: Any) -> None:
 @pytest.mark.parametrize("name", [*NUMPY_CODES, "bfloat16"])
 def test_every_element_type_has_its_rust_type(name: str) -> None:
     array = np.arange(12).reshape(3, 4).astype(dtype_named(name))[:, ::-1]
-    copy = kinds.echo(array)
-    assert copy.dtype == array.dtype
-    assert copy.to_numpy().tolist() == array.tolist()
+    for given in (array, dl.from_array(array), dl.from_array(array).as_readonly()):
+        copy = kinds.echo(given)
+        assert (copy.dtype, copy.to_numpy().tolist()) == (array.dtype, array.tolist())
 
 
 MISMATCHES: list[tuple[Callable[[], Any], str]] = [
@@ -200,13 +201,11 @@ def test_a_copy_is_made_only_if_needed() -> None:
 
 
 def test_memory_of_a_gpu_is_described() -> None:
-    class OnGpu:
-        __cuda_array_interface__ = {"shape": (3,), "typestr": "<f8", "data": (1 << 20, False), "version": 3}  # noqa: RUF012
-
-    assert kinds.on_cuda(OnGpu()) == (1 << 20, "cuda:0")
-    assert rx.ndim(OnGpu()) == 1
+    array = cuda(shape=(3,), typestr="<f8")
+    assert kinds.on_cuda(array) == (NOWHERE, "cuda:0")
+    assert rx.ndim(array) == 1
     with pytest.raises(TypeError, match="the memory is on cuda:0; the host can read"):
-        rx.sum(OnGpu())
+        rx.sum(array)
 
 
 def overlapping() -> list[tuple[Any, Any]]:
@@ -287,7 +286,7 @@ def test_returned_tensors_are_dlfields() -> None:
     assert type(field) is dl.Tensor
     assert (field.layout, field.halo, field.origin) == ((2, 1, 0), ((1, 1),) * 3, (1, 1, 1))
     like = dl.zeros((8, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 1))
-    for name in ("strides", "alignment_size", "aligned_index"):
+    for name in ("dims", "strides", "alignment_size", "aligned_index", "readonly"):
         assert getattr(field, name) == getattr(like, name), name
     count = rx.count_to(5)
     assert (type(count), count.dtype, count.to_numpy().tolist()) == (dl.Tensor, np.dtype("u4"), [0, 1, 2, 3, 4])
@@ -342,6 +341,7 @@ def calls() -> dict[str, Callable[[], object]]:
     """Calls of the extension, for `leak_checks`."""
     array = np.zeros((4, 4), "f4")
     sources = [array, torch_of(array), dl.from_array(array), as_xarray(array), as_buffer(array)]
+    field = dl.zeros((4, 5), dims=("cell", "K"), halo=(1, 1))
 
     def everything() -> None:
         for source in sources:
@@ -350,6 +350,8 @@ def calls() -> dict[str, Callable[[], object]]:
             kinds.or_copy(source)
             with suppress(TypeError):
                 rx.sum(source)
+        kinds.labels(field)
+        kinds.labelled()
         rx.make_field((4, 4, 4))
         rx.count_to(9)
 

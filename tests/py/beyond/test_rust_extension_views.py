@@ -11,6 +11,7 @@ import pytest
 import dlfield as dl
 from catalog import NUMPY_CODES, dtype_named
 from fakes import FakeTensor
+from fakes_interfaces import cuda
 
 rx = pytest.importorskip("rust_extension")
 views = rx.kinds_views
@@ -41,12 +42,6 @@ def test_a_view_has_the_rank_found_at_run_time(shape: tuple[int, ...]) -> None:
     assert views.sum_by_rank(np.ones(shape)) == np.ones(shape).sum()
 
 
-class OnGpu:
-    """A matrix of int32 on a device that does not exist."""
-
-    __cuda_array_interface__ = {"shape": (2, 2), "typestr": "<i4", "data": (1 << 20, False), "version": 3}  # noqa: RUF012
-
-
 def test_the_error_of_a_view_names_the_argument() -> None:
     with pytest.raises(dl.LayoutError, match=r'^argument "numbers": ndim: 3 dimensions of shape .2, 3, 4.'):
         views.sum_by_rank(np.ones((2, 3, 4)))
@@ -56,7 +51,7 @@ def test_the_error_of_a_view_names_the_argument() -> None:
     wrong: list[tuple[type[Exception], str, Any]] = [
         (dl.DTypeError, "dtype: int64", np.zeros((2, 3), "i8")),
         (dl.LayoutError, "ndim: 1", np.zeros(2, "i4")),
-        (dl.DeviceError, "device: the memory is on cuda:0", OnGpu()),
+        (dl.DeviceError, "device: the memory is on cuda:0", cuda(shape=(2, 2), typestr="<i4")),
     ]
     for error, said, array in wrong:
         with pytest.raises(error, match=f'^argument "out": {said}'):

@@ -13,7 +13,7 @@ import pytest
 import dlfield as dl
 from catalog import CPU_PRESETS, count_up
 from childproc import run_python
-from fakes_interfaces import Exposing, double_matrix, host, lazily_loaded
+from fakes_interfaces import Duck, Exposing, double_matrix, host, lazily_loaded
 from oracle import values
 
 pytest.importorskip("xarray")
@@ -166,17 +166,10 @@ def test_unsupported_dtypes(data: Any) -> None:
         from_xarray(xarray.DataArray(data, dims="x"))
 
 
-class OutOfMemory:
+class OutOfMemory(Duck):
     """Data like dask's: `__array__` computes its chunks anew each time."""
 
-    shape, dtype, ndim = (2, 3), np.dtype(float), 2
     chunks: tuple[tuple[int, ...], ...] | None = ((1, 1), (3,))
-
-    def __array_function__(self, *_: Any) -> Any:
-        return NotImplemented
-
-    def __array_ufunc__(self, *_: Any) -> Any:
-        return NotImplemented
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return double_matrix()

@@ -12,7 +12,7 @@ import pytest
 import dlfield as dl
 from childproc import run_cases
 from fake_cupy import FakeCuPy
-from fakes_interfaces import MISSING, Exposing, device_interface, double_matrix, interface_of, lazily_loaded
+from fakes_interfaces import MISSING, Duck, Exposing, device_interface, double_matrix, interface_of, lazily_loaded
 from oracle import values
 
 pytest.importorskip("xarray")
@@ -24,18 +24,6 @@ import dlfield.xarray
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 NAMES = ["__gt_data_interface__", "__gt_interface__"]
 READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
-
-
-class Duck(Exposing):
-    """A duck array that xarray wraps unchanged, with the attributes that a test gives it."""
-
-    shape, dtype, ndim = (2, 3), np.dtype(float), 2
-
-    def __array_function__(self, *_: Any) -> Any:
-        return NotImplemented
-
-    def __array_ufunc__(self, *_: Any) -> Any:
-        return NotImplemented
 
 
 def around(dims: Any = ("K", "I"), **attributes: Any) -> Any:

@@ -1,6 +1,10 @@
 """Device memory exchanged with CuPy, both ways: same elements, no needless copy, in stream order."""
 
+from __future__ import annotations
+
+import ast
 import gc
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cupy_double
 import dlfield as dl
 from dlfield import storage
 from driver import DRIVER, IS_FAKE
@@ -330,3 +335,30 @@ def test_what_cupy_refuses() -> None:
         np.asarray(array)
     with pytest.raises(ValueError, match="non-scalar"):
         array[...] = VALUES
+
+
+# The test double of CuPy takes the arguments that CuPy takes, so that a call which works there works on a GPU.
+
+METHODS = ("astype", "copy", "flatten", "ravel")
+
+
+def documented(method: Any) -> list[str]:
+    """Names of the parameters of a method that Cython compiled: its docstring starts with the signature."""
+    line = method.__doc__.strip().splitlines()[0].split("(", 1)[1].rpartition(")")[0]
+    found = ast.parse(f"def method({line}): pass").body[0]
+    assert isinstance(found, ast.FunctionDef)
+    return [argument.arg for argument in found.args.args]
+
+
+def named(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("name", [*cupy_double.REDUCTIONS, *METHODS])
+def test_arguments_are_cupys(name: str) -> None:
+    cupy = pytest.importorskip("cupy")
+    if name in METHODS:
+        expected, found = documented(getattr(cupy.ndarray, name)), named(getattr(cupy_double.ndarray, name))
+    else:
+        expected, found = named(getattr(cupy, name)), named(cupy_double.REDUCTIONS[name])
+    assert found == expected

@@ -1,5 +1,6 @@
-"""The example extension: `cudarc` slices become tensors, and device arrays are accepted as arguments."""
+"""The example extension: `cudarc` slices become tensors, device arrays are arguments, and memory comes back."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 import dlfield as dl
 from childproc import run_python
 from driver import Driver
+from leak_checks import grown
+from round_trips import TRIPS, repeated
 
 rx = pytest.importorskip("rust_extension")
 
@@ -94,7 +97,7 @@ from dlpack_structs import take
 from driver import DRIVER, HOST_FUNCTION, LEGACY
 from exchange_api import adopt
 from gates import Gate
-from tensor_api import RELEASE, FieldMetadata, NewTensor, create, module_table, share
+from tensor_api import create, share
 
 gate = Gate(DRIVER)
 rx.Weights(dl.ones(10, device="cuda:0"))
@@ -113,12 +116,10 @@ with DRIVER.stream() as second, DRIVER.stream() as third, DRIVER.stream() as hel
         with dl.cuda.stream(second):
             shared = share(field)
         DRIVER.synchronize(first)
-    metadata = FieldMetadata(1, None, None, None, False)
-    parts = NewTensor(shared.field, metadata, None, shared.owner, RELEASE(module_table().release))
     gate.stop(held)
     made = []
     with dl.cuda.stream(third):
-        gate.opened_during(lambda: made.append(create(parts)))
+        gate.opened_during(lambda: made.append(create(shared)))
     assert made[0].ptr == field.ptr
     del field, made
 """,
@@ -192,3 +193,47 @@ assert np.array_equal(copies[0], np.zeros(8))
 """,
         timeout=60,
     )
+
+
+ROUNDS = 500
+
+
+def going_to_and_fro() -> dict[str, Callable[[], object]]:
+    devices = ("cuda:0", "cuda_host", "cuda_managed")
+    return {
+        f"{name}, {device}": repeated(trip, dl.zeros((4, 5), device=device))
+        for device in devices
+        for name, trip in TRIPS.items()
+    }
+
+
+def test_memory_that_comes_back_often_takes_no_more_of_it() -> None:
+    for name, growth in grown(__name__, "going_to_and_fro", ROUNDS).items():
+        assert growth.heap < 16 * ROUNDS, (name, growth)
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_a_kept_tensor_knows_the_alignment(name: str) -> None:
+    field = dl.zeros((4, 5), device="cuda:0", dims=("K", "x"), alignment_size=64)
+    back = TRIPS[name](field)
+    assert (back.ptr, back.strides, back.device) == (field.ptr, field.strides, field.device)
+    if "argument" in name:
+        assert (back.dims, back.alignment_size) == (field.dims, 64)
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_work_on_other_streams_is_done_before_the_memory_is_freed(driver: Driver, name: str) -> None:
+    """Allocated, passed and written in different streams."""
+    with driver.stream() as first, driver.stream() as second:
+        with dl.cuda.stream(first, 0):
+            field = dl.zeros((64,), device="cuda:0")
+        with dl.cuda.stream(second, 0):
+            field = TRIPS[name](field)
+            field[...] = 4.0
+            copy = field.copy()
+            del field
+        # Takes the memory again if it is freed.
+        with dl.cuda.stream(first, 0):
+            others = [dl.full((64,), 5.0, device="cuda:0") for _ in range(4)]
+        assert copy.to_device("cpu").to_numpy().tolist() == [4.0] * 64
+        del copy, others

@@ -1,8 +1,13 @@
-"""Calls of every public function with hostile objects: no crash, no wrong data, nothing left over, no unclear error."""
+"""Hostile objects in calls of every public function, a catalogue of hostile arrays, and the mutations to find."""
 
 import inspect
+import json
+import runpy
+import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +22,8 @@ pytest.importorskip("jax")
 from adversary.case import Case
 from adversary.entries import LEFT_OUT, Entry, entries, of_stub
 from adversary.memory import FREED, NEW, Memory
+from childproc import run_python
+from hostile_inputs import INPUTS, HostileInput
 
 # The fixed cases: enough for each function to be called once, and those that take arrays again.
 CASES = 500
@@ -116,3 +123,60 @@ def test_a_process_that_ends_is_a_finding_and_others_go_on(code: str, said: str)
     process.run()
     assert [finding.seed for finding in process.findings] == [7, 9]
     assert all(said in finding.text for finding in process.findings)
+
+
+# A process of its own, which a crash would end at the input that it has printed last.
+CODE = """
+import gc, json
+import numpy as np
+import dlfield as dl
+from hostile_inputs import INPUTS, Consumer, result
+
+def set_first(tensor):
+    tensor[...] = 9.0
+
+dlfield = Consumer(dl.from_dlpack, lambda tensor: [float(value) for value in np.asarray(tensor).flat[:6]], set_first)
+# Searching the objects of PyTorch takes half a second for each input.
+gc.collect()
+gc.freeze()
+for inputs in INPUTS.values():
+    for one in inputs:
+        print(json.dumps(one.what), flush=True)
+        print(json.dumps(result(dlfield, one)))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, str]:
+    lines = [json.loads(line) for line in run_python(CODE).splitlines()]
+    return dict(zip(lines[::2], lines[1::2], strict=True))
+
+
+@pytest.mark.parametrize("hostile", [one for inputs in INPUTS.values() for one in inputs], ids=lambda one: one.what)
+def test_a_hostile_input_is_read_right_or_refused(hostile: HostileInput, outcomes: dict[str, str]) -> None:
+    assert outcomes[hostile.what] in ({"error"} if hostile.values is None else {"correct", "error"})
+
+
+ROOT = Path(__file__).parents[3]
+TOOL = runpy.run_path(str(ROOT / "tools" / "mutations.py"))
+MUTATIONS, Mutation = TOOL["MUTATIONS"], TOOL["Mutation"]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_mutation_takes_out_a_fix_of_todays_sources(mutation: Any, tmp_path: Path) -> None:
+    copy = tmp_path / mutation.file
+    copy.parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / mutation.file, copy)
+    mutation.apply(tmp_path)
+    assert copy.read_text() != (ROOT / mutation.file).read_text()
+
+
+def test_a_text_that_is_not_there_once_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a fix, and the same fix")
+    for old, count in (("fix", 2), ("other", 0)):
+        with pytest.raises(LookupError, match=f"gone: the old text occurs {count} times in file; adapt mutations.py"):
+            Mutation("gone", "file", old, "").apply(tmp_path)
+
+
+def test_each_mutation_has_a_name_of_its_own() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)

@@ -186,20 +186,9 @@ def test_scalars_of_types_beyond_numpy_have_no_memory_to_share(name: str) -> Non
     assert float(field[1]) == 2.5
 
 
-class Proxy:
-    """Exposes an array's interface from its own class, as many wrappers do."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    @property
-    def __array_interface__(self) -> Any:
-        return self.array.__array_interface__
-
-
 def test_ctypes_arrays_have_no_other_memory_through_numpy() -> None:
     source = (ctypes.c_int * 3)(1, 2, 3)
-    found = dl.describe(Proxy(np.ctypeslib.as_array(source)))
+    found = dl.describe(host(np.ctypeslib.as_array(source)))
     assert (found.ptr, values(found)) == (ctypes.addressof(source), [1, 2, 3])
 
 

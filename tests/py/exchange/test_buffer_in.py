@@ -18,6 +18,7 @@ from catalog import READERS
 from childproc import run_python
 from dlpack_structs import release, take
 from fakes_interfaces import FakeBuffer, double_matrix
+from matrix import view_of
 from oracle import values
 
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -25,11 +26,6 @@ ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
 
 class Point(ctypes.Structure):
     _fields_ = [("x", ctypes.c_int), ("y", ctypes.c_float)]
-
-
-def view_of(data: Any) -> memoryview:
-    """NumPy arrays have the protocol, but type checkers see it from Python 3.12 on only."""
-    return memoryview(data)
 
 
 PRODUCERS: dict[str, tuple[Callable[[], Any], Any]] = {

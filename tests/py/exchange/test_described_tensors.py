@@ -65,7 +65,7 @@ ALIGNED: dict[str, Callable[[], dl.Tensor]] = {
 def numbers(field: Any) -> tuple[Any, ...]:
     """What says where the elements are, and how they are aligned."""
     places = (field.shape, field.strides, field.layout, field.ptr, field.size, field.dtype)
-    return (*places, field.alignment_size, field.aligned_index)
+    return (*places, field.alignment_size, field.aligned_index, field.alignment(), field.device, field.readonly)
 
 
 @pytest.mark.parametrize("name", ALIGNED)

@@ -57,18 +57,6 @@ def test_streams_that_cannot_be_passed_on(name: str) -> None:
         dl.describe(ON_CUDA[name](), stream=7)
 
 
-def test_a_producer_gets_the_keywords_that_a_description_needs() -> None:
-    """A description asks for copy=False, as moved memory would not be the object's."""
-    for read, passed in ((dl.describe, {"copy": False}), (dl.from_dlpack, {})):
-        producer = Producer(FakeTensor(int_matrix()))
-        with pytest.raises(dl.DeviceError):
-            read(producer, device="cuda:1")
-        assert producer.calls == [{"max_version": (1, 3), "dl_device": (2, 1), **passed}]
-    producer = Producer(FakeTensor(int_matrix(), device=CUDA), CUDA)
-    dl.describe(producer, stream=7)
-    assert producer.calls == [{"max_version": (1, 3), "stream": 7}]
-
-
 SIDES = [(cuda, "__cuda_array_interface__", "cuda:0"), (hip, "__hip_array_interface__", "rocm:0")]
 
 

@@ -70,9 +70,14 @@ def test_no_use_of_a_producer_leaks(name: str) -> None:
         growth()[f"{name}, {use}"].assert_none_in(ROUNDS)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: host(double_matrix()), buffered, MAKERS["gt"], MAKERS["array-struct"], MAKERS["array"], cuda]
-)
+def tensor_of_torch() -> Any:
+    return pytest.importorskip("torch").zeros(3)
+
+
+OWN_MAKERS = [lambda: host(double_matrix()), buffered, MAKERS["gt"], MAKERS["array-struct"], MAKERS["array"], cuda]
+
+
+@pytest.mark.parametrize("make", [*OWN_MAKERS, tensor_of_torch])
 def test_an_object_may_hold_its_own_description(make: Callable[[], Any]) -> None:
     producer = make()
     producer.described = dl.describe(producer)
@@ -97,32 +102,6 @@ def test_a_tensor_of_a_description_keeps_the_memory(name: str) -> None:
     assert (gone() is None) == (name in OWNED_INSIDE)
     others = [np.full((2, 3), 9.0) for _ in range(100)]
     assert (field.tolist(), len(others)) == (ROWS, 100)
-
-
-def test_a_description_keeps_the_replaced_array_of_a_wrapper() -> None:
-    xarray = pytest.importorskip("xarray")
-
-    class Duck(Exposing):
-        """A duck array that xarray wraps unchanged."""
-
-        shape, dtype, ndim = (2, 3), np.dtype("f8"), 2
-
-        def __array_function__(self, *_: object) -> Any:
-            return NotImplemented
-
-        def __array_ufunc__(self, *_: object, **__: object) -> Any:
-            return NotImplemented
-
-    array = double_matrix()
-    duck = Duck(__array_interface__=interface_of(array), array=array)
-    gone = weakref.ref(duck)
-    wrapper = xarray.DataArray(duck, dims=("x", "y"))
-    found = dl.describe(wrapper)
-    wrapper.data = double_matrix()
-    del duck, array
-    gc.collect()
-    assert gone() is not None
-    assert values(found) == ROWS
 
 
 def test_many_threads_read() -> None:

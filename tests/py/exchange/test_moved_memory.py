@@ -14,6 +14,7 @@ import pytest
 
 import dlfield as dl
 from childproc import case_outputs, run_cases
+from matrix import Own, view_of
 
 # Memory of that size is returned to the system at once, so that a later read crashes.
 N = 1_000_000
@@ -323,10 +324,6 @@ def test_an_owned_numpy_array_stays_where_it_is() -> None:
     assert array.shape == (100_000,)
 
 
-def viewed(array: Any) -> memoryview:
-    return memoryview(array)
-
-
 class Showing:
     """Shows an array in the entry "data" of a dictionary."""
 
@@ -346,24 +343,19 @@ class ByGtInterface(Showing):
         return {None: self.interface}
 
 
-class Exporting(np.ndarray[Any, Any]):
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return super().__dlpack__(**keywords)
-
-
 AS_BUFFERS: list[Callable[[Any], Any]] = [
-    viewed,
+    view_of,
     pickle.PickleBuffer,
-    lambda array: viewed(array[:]),
-    lambda array: np.asarray(viewed(array)),
-    lambda array: viewed(np.asarray(viewed(array))),
+    lambda array: view_of(array[:]),
+    lambda array: np.asarray(view_of(array)),
+    lambda array: view_of(np.asarray(view_of(array))),
 ]
 AS_OBJECTS: list[Callable[[Any], Any]] = [
     ByNumpysInterface,
     ByGtInterface,
-    lambda array: ByGtInterface(viewed(array)),
-    lambda array: array.view(Exporting),
-    viewed,
+    lambda array: ByGtInterface(view_of(array)),
+    lambda array: array.view(Own),
+    view_of,
 ]
 PICKLED = pickle.dumps(dl.ones(1000), 5, buffer_callback=lambda _: None)
 OF_BUFFERS: list[Callable[[Any], Any]] = [
@@ -395,7 +387,7 @@ def test_memory_of_a_numpy_array_stays_where_it_is_whatever_shows_it(
 
 
 @pytest.mark.parametrize("part", [slice(None), slice(500, None), slice(None, None, -1), slice(900, 100, -3)])
-@pytest.mark.parametrize("view", [lambda array, part: viewed(array)[part], lambda array, part: viewed(array[part])])
+@pytest.mark.parametrize("view", [lambda array, part: view_of(array)[part], lambda array, part: view_of(array[part])])
 def test_a_view_of_before_an_array_was_resized_is_refused(view: Callable[[Any, slice], Any], part: slice) -> None:
     array = np.arange(1000.0)
     shown = view(array, part)

@@ -74,15 +74,6 @@ def test_readonly_arrays_without_elements_stay_readonly(torch: Any) -> None:
     assert (array.shape, array.flags.writeable, array.flags.owndata) == ((0, 3), False, False)
 
 
-def test_descriptor_of_a_tensor_carries_its_labels() -> None:
-    field = dl.zeros((4, 5, 6), dims="KIJ", halo=(1, (2, 1), 0), backend="gt:cpu_ifirst")
-    found = dl.describe(field)
-    for name in ("shape", "strides", "dtype", "dims", "origin", "halo", "layout", "ptr", "readonly", "device"):
-        assert getattr(found, name) == getattr(field, name), name
-    assert found.alignment() == field.alignment()
-    assert dl.describe(field.as_readonly()).readonly
-
-
 def test_from_dlpack_of_a_tensor_keeps_its_labels() -> None:
     field = dl.zeros((4, 5), dims="KI", halo=(1, 2))
     made = dl.from_dlpack(field)

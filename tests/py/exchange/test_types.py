@@ -95,16 +95,6 @@ def test_an_object_changes_its_class() -> None:
     assert protocol_of(array) == "dlpack"
 
 
-def test_an_object_has_what_its_type_lacks() -> None:
-    kind = class_of()
-    plain, special = kind(), kind()
-    assert protocol_of(special) is None
-    special.__array_interface__ = interface_of(special.array)
-    assert (protocol_of(special), protocol_of(plain)) == ("array-interface", None)
-    del special.__array_interface__
-    assert protocol_of(special) is None
-
-
 def test_an_object_hides_a_method_of_its_type() -> None:
     kind = class_of(**DLPACK)
     array, other = kind(), np.arange(7.0)

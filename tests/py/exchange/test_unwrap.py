@@ -14,7 +14,7 @@ import dlfield as dl
 from catalog import READERS
 from childproc import run_python
 from fakes import FakeTensor, Producer, int_matrix
-from fakes_interfaces import double_matrix
+from fakes_interfaces import Duck, double_matrix
 from oracle import values
 
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -62,19 +62,11 @@ def test_coordinates_stay_readonly(xarray: Any) -> None:
     assert (dl.describe(outer.x).readonly, values(dl.describe(outer.x))) == (True, [1.0, 2.0, 3.0])
 
 
-class Duck:
-    """A duck array that xarray wraps unchanged, with memory through DLPack; `labels` become attributes."""
+class Exporting(Duck):
+    """With memory through DLPack; `labels` become attributes."""
 
     def __init__(self, fake: FakeTensor, **labels: Any) -> None:
-        self.fake = fake
-        self.shape, self.dtype, self.ndim = fake.data.shape, fake.data.dtype, fake.data.ndim
-        vars(self).update(labels)
-
-    def __array_function__(self, *_: Any) -> Any:
-        return NotImplemented
-
-    def __array_ufunc__(self, *_: Any) -> Any:
-        return NotImplemented
+        super().__init__(fake=fake, dtype=fake.data.dtype, **labels)
 
     def __array_namespace__(self) -> Any:
         return np
@@ -88,22 +80,22 @@ class Duck:
 
 def test_the_protocol_is_the_inner_arrays(xarray: Any) -> None:
     fake = FakeTensor(int_matrix())
-    outer = xarray.DataArray(Duck(fake), dims=("x", "y"))
+    outer = xarray.DataArray(Exporting(fake), dims=("x", "y"))
     found = dl.describe(outer)
     assert (found.protocol, found.ptr, found.dims) == ("dlpack", fake.data.ctypes.data, ("x", "y"))
     del found
     assert fake.settled()
-    legacy = xarray.DataArray(Duck(FakeTensor(int_matrix(), version=None)), dims=("x", "y"))
+    legacy = xarray.DataArray(Exporting(FakeTensor(int_matrix(), version=None)), dims=("x", "y"))
     assert dl.describe(legacy).readonly
     assert not dl.describe(legacy, writable=True).readonly
 
 
 def test_inner_labels_agree_or_are_an_error(xarray: Any) -> None:
-    inner = Duck(FakeTensor(int_matrix()), __gt_dims__=("I", "J"), __gt_origin__=(1, 2))
+    inner = Exporting(FakeTensor(int_matrix()), __gt_dims__=("I", "J"), __gt_origin__=(1, 2))
     agreeing = xarray.DataArray(inner, dims=("I", "J"))
     assert (dl.describe(agreeing).dims, dl.describe(agreeing).origin) == (("I", "J"), (1, 2))
     assert dl.get_origin(agreeing) == (1, 2)
-    inner = Duck(FakeTensor(int_matrix()), __gt_dims__=("I", "J"))
+    inner = Exporting(FakeTensor(int_matrix()), __gt_dims__=("I", "J"))
     differing = xarray.DataArray(inner, dims=("J", "I"))
     for read in READERS:
         with pytest.raises(dl.DimsError, match=r"\(J, I\).*\(I, J\)|\(I, J\).*\(J, I\)"):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from calls import SIG, Array, array, dataarray, spec
+from calls import SIG, array, dataarray, spec
 from fakes import FakeTensor, Producer
-from fakes_interfaces import MISSING, NOWHERE, Exposing, Hooked, device_interface, interface_of
+from fakes_interfaces import MISSING, NOWHERE, Duck, Exposing, Hooked, device_interface, interface_of
 from interleaved_threads import run_in_threads
 
 KEYS = ("acquire", "touch", "release")
@@ -171,26 +171,9 @@ def subclass_with_hooks(inside: Hooked) -> Any:
     return inside.array.view(Storage)
 
 
-class Duck:
-    """A duck array that xarray wraps unchanged."""
-
-    def __init__(self, inside: Hooked) -> None:
-        self.array = inside.array
-        self.shape, self.ndim, self.dtype = inside.array.shape, inside.array.ndim, inside.array.dtype
-        self.__gt_data_interface__ = {None: inside.buffer}
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self.array
-
-    def __array_function__(self, *_args: Any) -> Any:
-        return NotImplemented
-
-    def __array_ufunc__(self, *_args: Any) -> Any:
-        return NotImplemented
-
-
 def duck_in_xarray(inside: Hooked) -> Any:
-    duck: Any = Duck(inside)
+    array = inside.array
+    duck: Any = Duck(shape=array.shape, dtype=array.dtype, array=array, __gt_data_interface__={None: inside.buffer})
     wrapped = dataarray(duck, "IJ")
     assert isinstance(wrapped.data, Duck)
     return wrapped

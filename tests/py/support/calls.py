@@ -57,10 +57,6 @@ def torch_of(array: Array) -> Any:
     return pytest.importorskip("torch").from_numpy(array)
 
 
-def jax_of(array: Array) -> Any:
-    return pytest.importorskip("jax").dlpack.from_dlpack(dl.from_array(array, backend="jax"))
-
-
 def dataarray(array: Array, dims: Any = "IJK") -> Any:
     return pytest.importorskip("xarray").DataArray(array, dims=tuple(dims))
 

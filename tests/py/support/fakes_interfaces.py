@@ -27,6 +27,18 @@ class Exposing:
         def __getattr__(self, name: str) -> Any: ...
 
 
+class Duck(Exposing):
+    """A duck array that xarray wraps unchanged, with the attributes that a test gives it."""
+
+    shape, dtype, ndim = (2, 3), np.dtype(float), 2
+
+    def __array_function__(self, *_: Any) -> Any:
+        return NotImplemented
+
+    def __array_ufunc__(self, *_: Any) -> Any:
+        return NotImplemented
+
+
 def changed(dictionary: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`dictionary` with other values for some keys, or without those that are MISSING."""
     merged = {**dictionary, **changes}

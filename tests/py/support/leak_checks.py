@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import dlfield as dl
 from childproc import run_python
 
 
@@ -96,3 +97,9 @@ def grown(module: str, uses: str, rounds: int, least: int = 600) -> dict[str, Gr
         leak_checks.report({module!r}, {uses!r}, {rounds}, {least})
     """)
     return {name: Growth(*counts) for name, counts in json.loads(output.splitlines()[-1]).items()}
+
+
+def live() -> tuple[int, int]:
+    """The blocks and bytes that dlfield has allocated and not freed."""
+    report = dl.memory_report()
+    return len(report.blocks) + report.small_blocks, report.nbytes

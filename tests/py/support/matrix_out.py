@@ -14,21 +14,11 @@ import numpy as np
 import dlfield as dl
 from catalog import CODES, NUMPY_CODES
 from exchange_api import adopt, export
+from fakes_interfaces import Exposing
 from matrix import LAYOUTS, SHARED_BY_JAX, SHARED_BY_TORCH, TORCH_CODES, WITHOUT_SUBBYTE, Array
 
 # The arrays that these versions of `np.from_dlpack` return are always read-only.
 READONLY_FROM_DLPACK = np.lib.NumpyVersion(np.__version__) < "2.2.5"
-
-
-class InterfaceOnly:
-    """Exposes only the `__array_interface__` of a tensor."""
-
-    def __init__(self, field: dl.Tensor) -> None:
-        self.field = field
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self.field.__array_interface__
 
 
 class Consumer(NamedTuple):
@@ -50,6 +40,10 @@ def imported(module: str, name: str) -> Callable[[Any], Any]:
     return lambda field: getattr(importlib.import_module(module), name)(field)
 
 
+def interface_alone(field: dl.Tensor) -> Any:
+    return np.asarray(Exposing(__array_interface__=field.__array_interface__, kept=field))
+
+
 CONSUMERS: dict[str, Consumer] = {
     "np.asarray": Consumer(np.asarray),
     "np.array": Consumer(lambda field: np.array(field, copy=False)),
@@ -61,7 +55,7 @@ CONSUMERS: dict[str, Consumer] = {
     "__array__": Consumer(lambda field: field.__array__()),
     "to_numpy": Consumer(lambda field: field.to_numpy()),
     "to_ndarray": Consumer(lambda field: field.to_ndarray()),
-    "__array_interface__": Consumer(lambda field: np.asarray(InterfaceOnly(field)), NUMPY_CODES),
+    "__array_interface__": Consumer(interface_alone, NUMPY_CODES),
     "memoryview": Consumer(memoryview, NUMPY_CODES),
     "versioned capsule": Consumer(lambda field: field.__dlpack__(max_version=(1, 3))),
     "legacy capsule": Consumer(lambda field: field.__dlpack__(), WITHOUT_SUBBYTE, readonly="refused"),

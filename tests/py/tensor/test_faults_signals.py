@@ -24,6 +24,7 @@ import pytest
 
 import dlfield as dl
 from childproc import run_cases
+from leak_checks import live
 
 # 8 MB of float64 are enough for several threads, and last some milliseconds. A busy machine may run the sender later:
 # after some attempts the next size is taken.
@@ -110,11 +111,6 @@ def signalled(number: int, call: Callable[[], Any]) -> Any:
     finally:
         sys.setswitchinterval(interval)
         sender.join()
-
-
-def live() -> tuple[int, int, int]:
-    report = dl.memory_report()
-    return len(report.blocks), report.small_blocks, report.nbytes
 
 
 def check(name: str, number: int, action: Callable[[], object]) -> None:

@@ -17,6 +17,7 @@ from dlpack_structs import release, take
 from fakes import FakeTensor, Producer
 from fakes_interfaces import FakeBuffer, Hooked
 from interleaved_threads import run_in_threads
+from leak_checks import live
 
 SHAPE = (3, 4)
 VALUES: Any = np.arange(12.0).reshape(SHAPE)
@@ -92,14 +93,9 @@ USES: list[Callable[[Any], Any]] = [
 ]
 
 
-def live() -> tuple[int, int]:
-    gc.collect()
-    report = dl.memory_report()
-    return len(report.blocks) + report.small_blocks, report.nbytes
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_threads_use_and_drop_the_same_tensor(name: str) -> None:
+    gc.collect()
     before = live()
     shared = KINDS[name]()
     field, released, source = shared.field, shared.released, shared.source
@@ -126,6 +122,7 @@ def test_threads_use_and_drop_the_same_tensor(name: str) -> None:
     gc.collect()
     assert released is None or released() == 1
     del source
+    gc.collect()
     assert live() == before
 
 

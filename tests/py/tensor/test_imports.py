@@ -1,5 +1,6 @@
-"""With NumPy alone, everything works that does not need another library; and no other library is imported unasked."""
+"""With NumPy alone all works that needs no other library, none is imported unasked, and a missing one is named."""
 
+import importlib.util
 import sys
 
 import pytest
@@ -100,3 +101,35 @@ def test_a_sub_interpreter_refuses_the_import(shared: bool) -> None:
         "does not support loading in subinterpreters" if by_python else "dlfield: does not work in a sub-interpreter"
     )
     assert output.count(refusal) == 2
+
+
+# The name of a library, and how it is installed.
+LIBRARIES = {
+    "xarray": "xarray",
+    "dask": "'dask[array,distributed]'",
+    "mpi4py": "mpi4py",
+    **({"ghex": "ghex"} if importlib.util.find_spec("mpi4py") else {}),
+}
+MODULES = {"mpi4py": "dlfield.mpi", "ghex": "dlfield.mpi.ghex"}
+
+PRELUDE = f"""
+import importlib, sys
+import dlfield
+assert not [name for name in sys.modules if name.split(".")[0] in {list(LIBRARIES)}]
+assert not [name for name in sys.modules if "mpi" in name.split(".")]
+
+def check(module, library, package):
+    sys.modules[library] = None
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        assert f"pip install {{package}}" in str(error), error
+    else:
+        raise AssertionError(module)
+"""
+
+
+def test_a_missing_library_is_named() -> None:
+    modules = {name: MODULES.get(name, f"dlfield.{name}") for name in LIBRARIES}
+    run_cases(PRELUDE, {name: f"check({modules[name]!r}, {name!r}, {LIBRARIES[name]!r})" for name in LIBRARIES})
+    assert "mpi4py.MPI" not in sys.modules, "importing it would start MPI, which other tests should not run under"

@@ -1,8 +1,9 @@
-"""Labels and protocols among an object's own attributes, which are looked for by their names' hashes."""
+"""Labels and protocols among an object's own attributes, looked for by their names' hashes, and what a label is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import dlfield as dl
 from childproc import run_cases
+from fakes_interfaces import Exposing
 
 FIELD = np.zeros((2, 3))
 DIMS = ("x", "y")
@@ -106,15 +108,6 @@ def test_labels_are_found(name: str) -> None:
         assert dl.describe(plain).dims is None
     made.dims = DIMS
     assert dl.describe(plain).dims == DIMS
-
-
-def test_labels_come_and_go() -> None:
-    producer: Any = Producer()
-    for _ in range(3):
-        producer.dims = DIMS
-        assert dl.describe(producer).dims == DIMS
-        del producer.dims
-        assert dl.describe(producer).dims is None
 
 
 @pytest.mark.parametrize("base", [dict, tuple, BaseException])
@@ -274,3 +267,45 @@ def test_dictionaries_with_unusual_keys_are_read(name: str) -> None:
 
     found = dl.describe(Owner())
     assert (found.ptr, found.shape, found.strides) == (FIELD.ctypes.data, (2, 2), (24, 16))
+
+
+NO_LABELS = [1.0, True, False, -1, None, b"I", 1j, 1 << 40, np.float64(1), np.int8(-1), np.True_]
+
+
+def stating(**labels: Any) -> Any:
+    array = np.zeros((2, 3))
+    return Exposing(kept=array, __array_interface__=array.__array_interface__, **labels)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "zeros": lambda dims: dl.zeros((2, 3), dims=dims).dims,
+    "from_dlpack": lambda dims: dl.from_dlpack(np.zeros((2, 3)), dims=dims).dims,
+    "get_dims": lambda dims: dl.get_dims(np.zeros((2, 3)), dims),
+    "FieldSpec": lambda dims: dl.FieldSpec("f8", dims).dims,
+    "an attribute": lambda dims: dl.get_dims(stating(__gt_dims__=dims)),
+    "a method": lambda dims: dl.from_dlpack(stating(__gt_dims__=lambda: dims)).dims,
+}
+
+
+@pytest.mark.parametrize("dims", [("I", 0), ["I", np.int64(0)], ("I", "0"), "I0"])
+def test_integers_are_data_dimensions(dims: Any) -> None:
+    for name, call in CALLS.items():
+        assert call(dims) == ("I", "0"), name
+
+
+@pytest.mark.parametrize("label", NO_LABELS, ids=repr)
+def test_other_values_are_refused(label: Any) -> None:
+    for call in CALLS.values():
+        with pytest.raises(dl.DimsError, match=r"^(__gt_)?dims(__)?: .* is not a label"):
+            call(("I", label))
+
+
+def test_objects_state_numbers_and_axes() -> None:
+    gtscript = pytest.importorskip("gt4py.cartesian.gtscript")
+    assert dl.get_dims(stating(__gt_dims__=("K", 0))) == ("K", "0")
+    assert dl.get_dims(stating(__gt_dims__=(gtscript.K, gtscript.I))) == ("K", "I")
+    # Any object with a text, such as an axis of an unknown library.
+    axis: Any = type("Axis", (SimpleNamespace,), {"__str__": lambda self: self.name})
+    assert dl.get_dims(stating(__gt_dims__=(axis(name="cell"), axis(name="K")))) == ("cell", "K")
+    with pytest.raises(dl.DimsError, match="empty"):
+        dl.get_dims(stating(__gt_dims__=(axis(name=""), "K")))

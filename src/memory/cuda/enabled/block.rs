@@ -7,19 +7,15 @@ use cudarc::driver::sys::{self, CUresult};
 use super::capture::raw;
 use super::context::{Relaxed, enter, own_stream};
 use super::driver::check;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::ipc;
 use super::lent::UsedStream;
 use super::order::order;
 use super::stream_uses::StreamUses;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::streams::error_if_capturing;
 use super::streams::is_capturing;
-#[cfg(all(feature = "python", feature = "signature"))]
 use super::use_lock::UseLock;
 use crate::device::Device;
 use crate::error::Result;
-#[cfg(all(feature = "python", feature = "signature"))]
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::cuda::{Stream, current_stream};
 use crate::memory::{Contents, OutOfMemory};
@@ -28,7 +24,6 @@ use crate::memory::{Contents, OutOfMemory};
 const ALIGNMENT: usize = 256;
 
 /// Allocations of a multiple of this share no memory with others, as far as the driver maps it for other processes.
-#[cfg(all(feature = "python", feature = "signature"))]
 const PIECE: usize = 2 << 20;
 
 /// An owned block of memory.
@@ -41,7 +36,6 @@ pub(in crate::memory) struct CudaMemory {
     used: UsedStream,
     kind: BlockKind,
     /// Of memory that other processes may open. Given back after the memory is freed.
-    #[cfg(all(feature = "python", feature = "signature"))]
     lock: Option<UseLock>,
 }
 
@@ -82,15 +76,7 @@ impl CudaMemory {
             false => (current.stream(), current.used().clone()),
         };
         let (base, kind) = allocate_raw(device, entered.has_pools, wanted, stream, out_of_memory())?;
-        let memory = CudaMemory {
-            base,
-            start: base.next_multiple_of(alignment),
-            device,
-            used,
-            kind,
-            #[cfg(all(feature = "python", feature = "signature"))]
-            lock: None,
-        };
+        let memory = CudaMemory { base, start: base.next_multiple_of(alignment), device, used, kind, lock: None };
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
         }
@@ -109,7 +95,6 @@ impl CudaMemory {
     ///
     /// # Errors
     /// As for [`CudaMemory::allocate`]; [`DeviceError::Capturing`].
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::memory) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<CudaMemory> {
         let out_of_memory = || OutOfMemory { bytes, alignment: ALIGNMENT, device };
         let current = current_stream(device);
@@ -148,14 +133,12 @@ impl CudaMemory {
     }
 
     /// Returns what another process needs to open the memory; `None` for memory that was not allocated for that.
-    #[cfg(all(feature = "python", feature = "signature"))]
     pub(in crate::memory) fn exported(&self) -> Option<Result<Exported>> {
         self.lock.as_ref().map(|lock| ipc::export(self.device, self.base, lock))
     }
 
     /// Returns whether no other process has the memory open, nor can open it any more.
     pub(in crate::memory) fn is_alone(&self) -> bool {
-        #[cfg(all(feature = "python", feature = "signature"))]
         if let Some(lock) = &self.lock {
             return lock.is_alone();
         }
@@ -164,7 +147,6 @@ impl CudaMemory {
 
     /// Returns where the allocation starts, if it is device memory that may be freed without asking other processes.
     pub(in crate::memory) fn base(&self) -> Option<usize> {
-        #[cfg(all(feature = "python", feature = "signature"))]
         if self.lock.is_some() {
             return None;
         }

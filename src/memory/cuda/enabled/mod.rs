@@ -8,28 +8,22 @@ mod capture;
 mod context;
 mod driver;
 mod event;
-#[cfg(all(feature = "python", feature = "signature"))]
 mod ipc;
 mod lent;
 mod order;
-#[cfg(feature = "python")]
 mod pointer;
 mod stream_uses;
 mod streams;
-#[cfg(all(feature = "python", feature = "signature"))]
 mod use_lock;
 
 pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::capture::raw;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(crate) use self::ipc::OpenedMemory;
-#[cfg(all(feature = "python", feature = "signature"))]
 pub(in crate::memory) use self::ipc::device_of_uuid;
 pub(crate) use self::lent::UsedStream;
 pub(crate) use self::order::wait;
-#[cfg(feature = "python")]
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::stream_uses::StreamUses;
 pub(super) use self::streams::check_stream;

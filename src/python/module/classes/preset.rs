@@ -4,7 +4,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use crate::preset::{Alignment, LayoutRule, Preset, PresetRules};
+use crate::preset::{Alignment, LayoutRule, Preset};
 use crate::python::convert::args;
 use crate::python::convert::errors::{self, ErrorKind};
 use crate::python::ffi::new_error::new_error;
@@ -98,12 +98,6 @@ impl PyPresets {
         let message = unknown(name.py(), &text.to_string_lossy());
         Err(new_error::<PyKeyError>(message.trim_start_matches("backend: ")))
     }
-}
-
-/// The rules of the preset that `backend` names; a built-in one is found without a copy.
-pub(crate) fn parse_rules(name: &Bound<'_, PyAny>) -> PyResult<PresetRules> {
-    let built_in = name.cast::<PyString>().ok().and_then(|text| text.to_str().ok()).and_then(Preset::built_in);
-    built_in.map_or_else(|| parse_preset(name).map(|preset| preset.rules()), |preset| Ok(preset.rules()))
 }
 
 /// Warns that a preset cannot map the labels to dimensions of the grid.

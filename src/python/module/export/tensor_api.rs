@@ -1,4 +1,4 @@
-//! The C API of `dlfield.Tensor`, by which extensions that the library is built into describe and make tensors.
+//! The C API of `dlfield.Tensor`, by which extensions that the library is built into share and make tensors.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::device::Device;
+use crate::error::Result;
 use crate::python::convert::args;
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
@@ -18,12 +19,11 @@ use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::dlpack_c_exchange::guarded;
 use crate::python::sync;
 use crate::python::tensor_api::{
-    CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, WAITED,
-    release, retain,
+    CAPSULE_NAME, FOR_HOST, FOR_STREAM, Labels, RawTensor, TensorApi, UNORDERED, VERSION, release,
 };
-use crate::tensor::Tensor;
+use crate::tensor::{Owner, Tensor};
 
-static API: TensorApi = TensorApi { version: VERSION, describe, synchronize, metadata, create, share, retain, release };
+static API: TensorApi = TensorApi { version: VERSION, share, create, release };
 
 /// Adds the capsule with the table to the class.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
@@ -35,67 +35,48 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     py.get_type::<PyTensor>().setattr("_c_api", capsule)
 }
 
-/// Calls `body` with the tensor of an object. Returns -1 with a `TypeError` for an object of another class: Python code
-/// can replace `dlfield._native.Tensor` by one that has this table too.
-///
-/// # Safety
-/// - A live object, and this thread is attached.
-unsafe fn with(object: *mut c_void, body: impl FnOnce(&Tensor) -> c_int) -> c_int {
-    // SAFETY: by this function's contract.
+/// Attaching again, as `guarded` does, would take as long as the rest, so only what may wait or fail does.
+unsafe extern "C" fn share(object: *mut c_void, order: c_int, labels: *mut Labels, out: *mut RawTensor) -> c_int {
+    // SAFETY: the table's contract: a live object, and this thread is attached.
     let object = unsafe { Borrowed::<PyAny>::from_ptr(Python::assume_attached(), object.cast()) };
-    match object.cast_exact::<PyTensor>() {
-        Ok(tensor) => body(&tensor.get().0),
-        Err(_) => guarded(|_| {
+    // Python code can replace `dlfield._native.Tensor` by a class that has this table too.
+    let Ok(tensor) = object.cast_exact::<PyTensor>() else {
+        return guarded(|_| {
             let found = args::shown(object.get_type().as_any());
-            Err(new_error::<PyTypeError>(format!(
-                "dlfield.Tensor._c_api: got an object of {found}; allowed is a dlfield.Tensor"
-            )))
-        }),
+            let message = format!("dlfield.Tensor._c_api: got an object of {found}; allowed is a dlfield.Tensor");
+            Err(new_error::<PyTypeError>(message))
+        });
+    };
+    let tensor = &tensor.get().0;
+    let is_ordered = order == UNORDERED || !sync::may_have_device_work(tensor);
+    let is_exported = is_ordered && sync::export(object.py(), tensor.owner()).is_ok();
+    let code = if is_exported { 0 } else { guarded(|py| export(py, tensor, order)) };
+    if code == 0 {
+        // SAFETY: the table's contract: room for the labels and for the result.
+        unsafe { out.write(RawTensor::of(tensor, tensor.owner().clone(), &mut *labels.cast())) };
     }
+    code
 }
 
-unsafe extern "C" fn describe(object: *mut c_void, out: *mut Field) -> c_int {
-    // SAFETY: the table's contract: a live object, and room for the result.
-    unsafe {
-        with(object, |tensor| {
-            let descriptor = tensor.descriptor();
-            if descriptor.device() != Device::CPU {
-                return ELSEWHERE;
-            }
-            let waits = sync::may_have_device_work(tensor);
-            let code = if waits { guarded(|py| Ok(sync::synchronize_host(py, tensor)?)) } else { 0 };
-            if code != 0 {
-                return code;
-            }
-            out.write(Field::of(descriptor));
-            if waits { WAITED } else { 0 }
-        })
+/// Orders the work of devices on the memory, and waits for its readers.
+fn export(py: Python<'_>, tensor: &Tensor, order: c_int) -> PyResult<()> {
+    match order {
+        FOR_HOST => sync::wait_for_device(py, tensor)?,
+        FOR_STREAM if tensor.descriptor().device() == Device::CPU => sync::synchronize_host(py, tensor)?,
+        // The extension makes this stream wait for its own ones before it releases its owner.
+        FOR_STREAM => sync::order_current_stream(py, tensor)?,
+        _ => {}
     }
+    Ok(sync::export(py, tensor.owner())?)
 }
 
-unsafe extern "C" fn synchronize(object: *mut c_void) -> c_int {
-    // SAFETY: the table's contract: a live object.
-    unsafe { with(object, |tensor| guarded(|py| Ok(sync::wait_for_device(py, tensor)?))) }
-}
-
-unsafe extern "C" fn metadata(object: *mut c_void, labels: *mut Labels, out: *mut FieldMetadata) -> c_int {
-    // SAFETY: the table's contract: a live object, and room for the result and the labels.
-    unsafe {
-        with(object, |tensor| {
-            out.write(FieldMetadata::of(tensor.descriptor(), &mut *labels.cast()));
-            0
-        })
-    }
-}
-
-unsafe extern "C" fn create(made: *const NewTensor, out: *mut *mut c_void) -> c_int {
-    // Attaching again, as `guarded` does, would take as long as the rest, so only errors do.
+unsafe extern "C" fn create(made: *const RawTensor, out: *mut *mut c_void) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the table's contract: a new tensor's parts, whose owner is ours from now on, and an attached thread.
         unsafe {
             let (made, py) = (&*made, Python::assume_attached());
             let owner = made.take_owner();
-            freelist::create(py, |tensor: &mut PyTensor| Ok(made.fill(py, &mut tensor.0, owner)?)).map(Bound::into_ptr)
+            freelist::create(py, |tensor: &mut PyTensor| Ok(fill(py, made, &mut tensor.0, owner)?)).map(Bound::into_ptr)
         }
     }));
     match outcome {
@@ -112,17 +93,22 @@ unsafe extern "C" fn create(made: *const NewTensor, out: *mut *mut c_void) -> c_
     }
 }
 
-unsafe extern "C" fn share(object: *mut c_void, out: *mut SharedTensor) -> c_int {
-    // SAFETY: the table's contract: a live object, and room for the result.
+/// Fills in a blank tensor, with the owner that was taken over.
+///
+/// # Safety
+/// - The parts are those of a tensor that lives during the call, whose memory the owner keeps.
+unsafe fn fill(py: Python<'_>, made: &RawTensor, tensor: &mut Tensor, owner: Owner) -> Result<()> {
+    // SAFETY: by this function's contract the lists are readable, and the owner keeps the memory that they describe.
     unsafe {
-        with(object, |tensor| {
-            guarded(|py| {
-                if tensor.descriptor().device() == Device::CPU {
-                    sync::synchronize_host(py, tensor)?;
-                }
-                out.write(SharedTensor::of(py, tensor)?);
-                Ok(())
-            })
-        })
+        let (descriptor, owner_of_tensor) = tensor.parts_mut();
+        made.describe(descriptor)?;
+        *owner_of_tensor = sync::in_order_detached(py, owner, descriptor.device());
+        descriptor.relabel(made.metadata()?)?;
+        let promise = made.promise()?;
+        if promise.is_stated() {
+            let kept = tensor.adopt_promise(promise);
+            debug_assert!(kept, "memory that is not aligned as it is said to be");
+        }
     }
+    Ok(())
 }

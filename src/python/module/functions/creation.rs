@@ -56,7 +56,10 @@ fn filled(
     call.keywords.in_stream(spec.device(), || {
         let element = element()?;
         match call.keywords.buffer {
-            None => Ok(call.detached(spec, || tensor.allocate_full(spec, &element))?),
+            None => {
+                *tensor = call.detached(spec, || Tensor::full(spec, &element))?;
+                Ok(())
+            }
             Some(buffer) => given_memory::fill(call, buffer, spec, &element, tensor),
         }
     })
@@ -91,15 +94,18 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
 fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyResult<()> {
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
-        match copies::copy_to(py, tensor, spec, data) {
-            // The memory on the device is freed before it is allocated again.
-            Err(Error::DType(DTypeError::CastOnDevice { .. })) => py.detach(|| tensor.clear()),
-            copied => return Ok(copied?),
+        match copies::copy_into(py, spec, data) {
+            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            copied => {
+                *tensor = copied?;
+                return Ok(());
+            }
         }
     }
     let data = copies::to(py, data, Device::CPU, None)?;
     if known {
-        return Ok(copies::copy_to(py, tensor, spec, &data)?);
+        *tensor = copies::copy_into(py, spec, &data)?;
+        return Ok(());
     }
     // NumPy can cast more element types.
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;

@@ -14,7 +14,7 @@ use crate::python::ffi::fastcall::{Argument, given};
 use crate::python::ffi::new_error::new_error;
 use crate::python::interrupt;
 use crate::python::module::classes::device::parse_device;
-use crate::python::module::classes::preset::{parse_rules, warn_of_labels};
+use crate::python::module::classes::preset::{parse_preset, warn_of_labels};
 
 /// One keyword as given; absent and None are the same.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -103,7 +103,7 @@ impl Keywords<'_, '_> {
         let Some(name) = self.backend else {
             return if data == 0 && self.are_preset_alone() { Ok(()) } else { self.apply_others(spec, data) };
         };
-        spec.set_preset(parse_rules(name)?);
+        spec.set_preset(parse_preset(name)?);
         if data > 0 || !self.are_preset_alone() {
             self.apply_others(spec, data)?;
         }
@@ -180,7 +180,7 @@ impl Keywords<'_, '_> {
     pub(crate) fn device_or_default(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => parse_device(device),
-            (None, Some(name)) => Ok(parse_rules(name)?.device),
+            (None, Some(name)) => Ok(parse_preset(name)?.device()),
             (None, None) => Ok(Device::CPU),
         }
     }

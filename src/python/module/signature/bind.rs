@@ -7,7 +7,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::error::{Error, SignatureError};
 use crate::python::convert::errors;
 use crate::python::ffi::fastcall::{self, Definition};
 use crate::python::ffi::new_error::new_error;
@@ -85,32 +84,20 @@ unsafe extern "C" fn bind(
         };
         let made = freelist::create(py, |bound: &mut PyBound| {
             let known = signature.get();
-            let fields = bound.prepare(&signature);
-            let mut absent = fields.len();
+            let arguments = bound.prepare(&signature);
             for (position, name) in keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate() {
-                // SAFETY: `values` has as many values as the tuple has strings.
+                // SAFETY: `keywords` are strings, and `values` has a live object for each.
                 let (name, value) =
                     unsafe { (name.cast_unchecked::<PyString>(), Borrowed::from_ptr(py, *values.add(position))) };
                 let place = known.place(&name, position)?;
-                if value.is_none() {
-                    continue;
+                if !value.is_none() {
+                    // Different keys of a dictionary may have the same text.
+                    let vacant = arguments.vacant(&known.signature, place).map_err(|error| known.misused(py, error))?;
+                    *vacant = Some(Field::bind(&value, known, place)?);
                 }
-                // Different keys of a dictionary may have the same text.
-                if fields[place].is_some() {
-                    return Err(known.misused(py, SignatureError::Twice { field: known.spec(place).0.into() }));
-                }
-                fields[place] = Some(Field::bind(&value, known, place)?);
-                absent -= 1;
             }
-            if absent > 0 {
-                check_complete(py, known, fields)?;
-            }
+            arguments.check(&known.signature).map_err(|error| known.misused(py, error))?;
             bound.check_unmoved(py, known)?;
-            bound.check_sizes(known).map_err(|error| known.misused(py, error))?;
-            bound.check_overlap(known).map_err(Error::from)?;
-            if known.copies {
-                bound.share_copies(py, known).map_err(Error::from)?;
-            }
             bound.warn(py, known)
         })?;
         Ok(made.into_any())
@@ -124,17 +111,6 @@ fn given_by_position(py: Python<'_>, signature: &PySignature, given: ffi::Py_ssi
         "bind() takes keyword arguments only, but {given} positional arguments were given; write bind({fields})"
     );
     errors::noted(py, &signature.expected(), new_error::<PyTypeError>(message))
-}
-
-/// Rejects a call without a required field.
-fn check_complete(py: Python<'_>, signature: &PySignature, fields: &[Option<Field>]) -> PyResult<()> {
-    for (place, field) in fields.iter().enumerate() {
-        let (name, spec) = signature.spec(place);
-        if field.is_none() && !spec.is_optional() {
-            return Err(signature.misused(py, SignatureError::Missing { field: name.into() }));
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {

@@ -10,8 +10,6 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
-use crate::descriptor::Descriptor;
-use crate::error::SignatureError;
 use crate::python::convert::{args, errors};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::descriptor::PyDescriptor;
@@ -19,9 +17,7 @@ use crate::python::module::classes::freelist::{self, Freelist, HasFreelist};
 use crate::python::module::signature::PySignature;
 use crate::python::module::signature::field::Field;
 use crate::python::module::signature::hooks::Errors;
-use crate::signature::bound::common_domain;
-use crate::signature::overlap::{check_overlap, shared_copies};
-use crate::signature::size::check_sizes;
+use crate::signature::arguments::{Argument, Arguments};
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
 ///
@@ -42,8 +38,7 @@ use crate::signature::size::check_sizes;
 pub(crate) struct PyBound {
     /// Absent only before `bind` is complete.
     signature: Option<Py<PySignature>>,
-    /// One for each field of the signature, `None` if it was not given.
-    fields: Vec<Option<Field>>,
+    arguments: Arguments<Field>,
     stage: AtomicU8,
 }
 
@@ -54,49 +49,21 @@ const ENTERED: u8 = 2;
 const LEFT: u8 = 3;
 
 impl PyBound {
-    /// Makes room for the fields of a signature.
-    pub(crate) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut [Option<Field>] {
+    /// Makes room for the arguments of a signature.
+    pub(crate) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut Arguments<Field> {
         self.signature = Some(signature.clone().unbind());
-        self.fields.clear();
-        self.fields.resize_with(signature.get().names.len(), || None);
-        &mut self.fields
-    }
-
-    /// Rejects fields that disagree on a named size.
-    #[inline]
-    pub(crate) fn check_sizes(&self, signature: &PySignature) -> Result<(), SignatureError> {
-        check_sizes(&signature.signature, |place| self.original(place))
-    }
-
-    /// Rejects written fields that share memory with others.
-    pub(crate) fn check_overlap(&self, signature: &PySignature) -> Result<(), SignatureError> {
-        check_overlap(&signature.signature, |place| self.original(place))
-    }
-
-    fn original(&self, place: usize) -> Option<&Descriptor> {
-        self.fields[place].as_ref().map(Field::original)
-    }
-
-    /// Gives copied fields with the same elements one temporary copy, if the signature allows overlap.
-    pub(crate) fn share_copies(&mut self, py: Python<'_>, signature: &PySignature) -> Result<(), SignatureError> {
-        let copied = |place: usize| self.fields[place].as_ref().is_some_and(Field::is_copied);
-        for (place, first) in shared_copies(&signature.signature, |place| self.original(place), copied)? {
-            let (earlier, later) = self.fields.split_at_mut(place);
-            if let (Some(source), Some(field)) = (&earlier[first], &mut later[0]) {
-                field.share_copy(py, source);
-            }
-        }
-        Ok(())
+        self.arguments.prepare(&signature.get().signature);
+        &mut self.arguments
     }
 
     /// Rejects fields whose memory was moved after they were described.
     pub(crate) fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
-        self.given().try_for_each(|(place, field)| named(py, signature, place, field.check_unmoved(py)))
+        self.arguments.given().try_for_each(|(place, field)| named(py, signature, place, field.check_unmoved(py)))
     }
 
     /// Warns of fields that are slow, or copied.
     pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
-        self.given().try_for_each(|(place, field)| field.warn(py, signature, place))
+        self.arguments.given().try_for_each(|(place, field)| field.warn(py, signature, place))
     }
 
     fn signature(&self) -> PyResult<&PySignature> {
@@ -104,14 +71,9 @@ impl PyBound {
         Ok(self.signature.as_ref().ok_or_else(absent)?.get())
     }
 
-    /// The fields that were given, with their positions.
-    fn given(&self) -> impl Iterator<Item = (usize, &Field)> {
-        self.fields.iter().enumerate().filter_map(|(place, field)| Some((place, field.as_ref()?)))
-    }
-
     fn find<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
-        let Some(field) = &self.fields[place] else { return Ok(None) };
-        if field.is_copied() && self.stage.load(Ordering::Relaxed) != ENTERED {
+        let Some(field) = self.arguments.get(place) else { return Ok(None) };
+        if field.copy().is_some() && self.stage.load(Ordering::Relaxed) != ENTERED {
             let (name, _) = self.signature()?.spec(place);
             return Err(new_error::<PyRuntimeError>(format!(
                 "field {name:?}: the kernel gets a temporary copy, which is filled on entry and copied back on exit; use \
@@ -149,12 +111,12 @@ impl HasFreelist for PyBound {
     }
 
     fn blank() -> PyBound {
-        PyBound { signature: None, fields: Vec::new(), stage: AtomicU8::new(BOUND) }
+        PyBound { signature: None, arguments: Arguments::NONE, stage: AtomicU8::new(BOUND) }
     }
 
     fn release(&mut self, py: Python<'_>) {
         *self.stage.get_mut() = BOUND;
-        for field in self.fields.iter_mut().filter_map(Option::take) {
+        for field in self.arguments.take() {
             field.release(py);
         }
         drop(self.signature.take().map(|signature| signature.into_bound(py)));
@@ -173,7 +135,7 @@ impl PyBound {
     /// the owner of an object's memory keeps hooks that are methods of the object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.signature)?;
-        self.given().try_for_each(|(_, field)| field.traverse(&visit))
+        self.arguments.given().try_for_each(|(_, field)| field.traverse(&visit))
     }
 
     /// Fields come first, except for those with the name of an attribute of the class. Names in code are interned, so
@@ -213,8 +175,7 @@ impl PyBound {
     #[getter]
     fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let signature = self.signature()?;
-        let boundary = |place| signature.spec(place).1.declared_boundary();
-        let domain = common_domain(self.given().map(|(place, field)| (field.original(), boundary(place))));
+        let domain = self.arguments.domain(&signature.signature);
         PyTuple::new(py, domain.into_iter().map(|(_, extent)| extent).collect::<Vec<_>>())
     }
 
@@ -227,7 +188,7 @@ impl PyBound {
         let mut errors = Errors::default();
         let mut acquired = 0;
         let signature = bound.signature()?;
-        for (place, field) in bound.given() {
+        for (place, field) in bound.arguments.given() {
             let acquire = field.hooks().and_then(|hooks| hooks.acquire.as_ref());
             errors.call(py, signature.spec(place).0, "acquire", acquire);
             if !errors.is_empty() {
@@ -240,14 +201,15 @@ impl PyBound {
             errors.add(bound.check_unmoved(py, signature));
         }
         if errors.is_empty() {
-            let filled = bound.given().try_for_each(|(place, field)| named(py, signature, place, field.copy_in(py)));
+            let filled =
+                bound.arguments.given().try_for_each(|(place, field)| named(py, signature, place, field.copy_in(py)));
             errors.add(filled);
         }
         if errors.is_empty() {
             bound.stage.store(ENTERED, Ordering::Relaxed);
             return Ok(slf.clone());
         }
-        for (place, field) in bound.given().take(acquired) {
+        for (place, field) in bound.arguments.given().take(acquired) {
             let release = field.hooks().and_then(|hooks| hooks.release.as_ref());
             errors.call(py, signature.spec(place).0, "release", release);
         }
@@ -271,15 +233,15 @@ impl PyBound {
         let written = |place: usize| signature.spec(place).1.declared_access().writes();
         let mut errors = Errors::default();
         if exc_type.is_none() {
-            for (place, field) in self.given().filter(|(place, _)| written(*place)) {
+            for (place, field) in self.arguments.given().filter(|(place, _)| written(*place)) {
                 errors.add(named(py, signature, place, field.copy_back(py)));
             }
         }
-        for (place, field) in self.given().filter(|(place, _)| written(*place)) {
+        for (place, field) in self.arguments.given().filter(|(place, _)| written(*place)) {
             let touch = field.hooks().and_then(|hooks| hooks.touch.as_ref());
             errors.call(py, signature.spec(place).0, "touch", touch);
         }
-        for (place, field) in self.given() {
+        for (place, field) in self.arguments.given() {
             let release = field.hooks().and_then(|hooks| hooks.release.as_ref());
             errors.call(py, signature.spec(place).0, "release", release);
         }
@@ -296,14 +258,14 @@ impl PyBound {
         PyTuple::new(py, &self.signature()?.names)?.try_iter()
     }
 
-    fn __len__(&self) -> usize {
-        self.fields.len()
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.signature()?.names.len())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut parts = Vec::new();
         for (place, (name, _)) in self.signature()?.signature.fields().iter().enumerate() {
-            parts.push(match &self.fields[place] {
+            parts.push(match self.arguments.get(place) {
                 Some(field) => format!("{name}={}", field.described(py).repr()?),
                 None => format!("{name}=None"),
             });

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::SignatureError;
+use crate::error::{Error, SignatureError};
 use crate::python::convert::errors;
 use crate::python::copies::GIL_RELEASE_BYTES;
 use crate::python::import::{self, Hooks};
@@ -18,8 +18,9 @@ use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::signature::PySignature;
 use crate::python::module::signature::argument::describe_argument;
 use crate::signature::FieldSpec;
+use crate::signature::arguments::Argument;
 use crate::signature::writeback::{Fit, Writeback};
-use crate::tensor::{Owner, Tensor};
+use crate::tensor::Owner;
 
 /// An argument that was described and checked.
 pub(crate) struct Field {
@@ -51,68 +52,41 @@ impl Field {
         let py = value.py();
         let (name, spec) = signature.spec(place);
         let device = signature.signature.device();
-        let mut hooks = None;
+        let (mut hooks, mut fit) = (None, Fit::Direct);
         let described = freelist::create(py, |description: &mut PyDescriptor| {
-            let writes = spec.declared_access().writes();
-            let found = describe_argument(value, device, writes, description);
+            let found = describe_argument(value, device, spec.declared_access().writes(), description);
             hooks = found.map_err(|error| errors::about(py, name, error))?;
-            let fits = spec.orient(description.descriptor_mut());
-            Ok(fits.map_err(|error| crate::Error::from(SignatureError::of(name, error)))?)
+            let fitted = signature.signature.fit(place, description.descriptor_mut(), signature.copies);
+            fit = fitted.map_err(Error::from)?;
+            Ok(())
         })?;
         let found = described.get().descriptor();
-        if hooks.is_none() && spec.plainly_fits(found, device) {
-            return Ok(Field { original: described.unbind(), extras: None });
-        }
-        let named = |error| PyErr::from(crate::Error::from(SignatureError::of(name, error)));
-        let fit = spec.fit(found, device, signature.copies).map_err(named)?;
         if found.device() != device && device == Device::CPU && !matches!(fit, Fit::Copied(_)) {
             // The host is about to use pinned or managed memory.
             let description = described.get().parts(py);
             import::synchronize_described(&description.object, description.owner, found)?;
         }
-        let copy = match &fit {
-            Fit::Copied(_) => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
-            Fit::Direct | Fit::Slow => None,
-        };
-        let warning = match fit {
+        let warning = match &fit {
+            Fit::Direct if hooks.is_none() => return Ok(Field { original: described.unbind(), extras: None }),
             Fit::Direct => None,
             Fit::Copied(Some(error)) => Some(error.to_string()),
             Fit::Slow | Fit::Copied(None) => Some(slow(spec, found)),
         };
-        let extras = (hooks.is_some() || warning.is_some()).then(|| Box::new(Extras { hooks, copy, warning }));
-        Ok(Field { original: described.unbind(), extras })
-    }
-
-    /// The caller's memory.
-    pub(crate) fn original(&self) -> &Descriptor {
-        self.original.get().descriptor()
+        let copy = matches!(fit, Fit::Copied(_)).then(|| Copy::of(py, found, signature, place)).transpose()?;
+        Ok(Field { original: described.unbind(), extras: Some(Box::new(Extras { hooks, copy, warning })) })
     }
 
     /// The description that the kernel gets.
     pub(crate) fn described<'py>(&self, py: Python<'py>) -> Bound<'py, PyDescriptor> {
-        self.copy().map_or(&self.original, |copy| &copy.described).bind(py).clone()
+        self.temporary().map_or(&self.original, |copy| &copy.described).bind(py).clone()
     }
 
     pub(crate) fn hooks(&self) -> Option<&Hooks> {
         self.extras.as_ref()?.hooks.as_ref()
     }
 
-    fn copy(&self) -> Option<&Copy> {
+    fn temporary(&self) -> Option<&Copy> {
         self.extras.as_ref()?.copy.as_ref()
-    }
-
-    /// Whether the kernel gets a temporary copy.
-    pub(crate) fn is_copied(&self) -> bool {
-        self.copy().is_some()
-    }
-
-    /// Uses the temporary copy of another field, for the same elements.
-    pub(crate) fn share_copy(&mut self, py: Python<'_>, other: &Field) {
-        let Some(copy) = self.extras.as_mut().and_then(|extras| extras.copy.as_mut()) else { return };
-        let Some(Copy { described, writeback }) = other.copy() else { return };
-        let unused = std::mem::replace(&mut copy.described, described.clone_ref(py));
-        drop(unused.into_bound(py));
-        copy.writeback = writeback.clone();
     }
 
     /// Warns of a slow field at each call, and of a copied field once for each field of a signature.
@@ -122,7 +96,7 @@ impl Field {
         let Some(copy) = self.copy() else {
             return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
         };
-        let (original, copied) = (self.original().dtype(), copy.writeback.tensor().descriptor().dtype());
+        let (original, copied) = (self.original().dtype(), copy.tensor().descriptor().dtype());
         let narrower = spec.declared_access().writes() && copied.itemsize() < original.itemsize();
         let casts = if narrower { format!(": every element is cast to {copied} and back") } else { String::new() };
         let message = format!("field {name:?}: {reason}; a temporary copy is used{casts}");
@@ -155,7 +129,7 @@ impl Field {
 
     /// Copies all elements; releases the GIL if there are many, or if a device may have to be waited for.
     fn copying(&self, py: Python<'_>, copy: impl Fn(&Writeback) -> crate::Result<()> + Sync) -> PyResult<()> {
-        let Some(Copy { writeback, .. }) = self.copy() else { return Ok(()) };
+        let Some(writeback) = self.copy() else { return Ok(()) };
         // Pins the memory: an error if the body has moved it, and other threads cannot move it meanwhile.
         let _pinned = import::pin_described(&self.original.get().parts(py))?;
         let devices = [writeback.tensor().descriptor().device(), self.original().device()];
@@ -190,16 +164,29 @@ impl Field {
     }
 }
 
-impl Copy {
-    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: Device) -> crate::Result<Writeback> {
-        let descriptor = original.get().descriptor().clone();
-        // SAFETY: the field keeps the description, which keeps the memory, longer than this tensor lives. The garbage
-        // collector would not see a second reference here. The signature has checked that written memory is writable.
-        Writeback::of(spec, unsafe { Tensor::from_parts(descriptor, Owner::NONE) }, device)
+impl Argument for Field {
+    fn original(&self) -> &Descriptor {
+        self.original.get().descriptor()
     }
 
-    /// Adds the description that the kernel gets.
-    fn described(py: Python<'_>, writeback: Writeback) -> PyResult<Copy> {
+    fn copy(&self) -> Option<&Writeback> {
+        Some(&self.temporary()?.writeback)
+    }
+
+    fn share_copy(&mut self, other: &Field) {
+        let (Some(extras), Some(Copy { described, writeback })) = (&mut self.extras, other.temporary()) else { return };
+        let described = Python::attach(|py| described.clone_ref(py));
+        extras.copy = Some(Copy { described, writeback: writeback.clone() });
+    }
+}
+
+impl Copy {
+    /// Allocates a temporary for the caller's memory. The field keeps the description of that, which keeps the memory: the garbage
+    /// collector would not see a second reference in an owner.
+    fn of(py: Python<'_>, original: &Descriptor, signature: &PySignature, place: usize) -> PyResult<Copy> {
+        let (name, spec) = signature.spec(place);
+        let writeback = Writeback::of(spec, original.clone(), Owner::NONE, signature.signature.device());
+        let writeback = writeback.map_err(|error| Error::from(SignatureError::of(name, error)))?;
         let tensor = writeback.tensor();
         let owner = PyTensor::create(py, tensor.clone())?;
         let described = freelist::create(py, |description: &mut PyDescriptor| {

@@ -263,10 +263,12 @@ impl PySignature {
 }
 
 impl PySignature {
-    /// An error about the fields of a call as a whole, with a note that says which are expected.
+    /// An error about several fields of a call; if it is about which are there, or their sizes, with a note that says what is expected.
     #[cold]
     fn misused(&self, py: Python<'_>, error: SignatureError) -> PyErr {
-        errors::noted(py, &self.expected(), crate::Error::from(error).into())
+        let is_about_memory = matches!(error, SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. });
+        let error = crate::Error::from(error).into();
+        if is_about_memory { error } else { errors::noted(py, &self.expected(), error) }
     }
 
     /// The fields as a call of `bind` gives them, the first three.
@@ -307,13 +309,7 @@ impl PySignature {
             return Ok(place);
         }
         // Names that are built at run time are not interned.
-        let text = name.to_string_lossy();
-        let found = self.signature.place(&text, guess);
-        found.ok_or_else(|| {
-            let allowed: Vec<&str> = self.signature.fields().iter().map(|(name, _)| &**name).collect();
-            let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
-            self.misused(name.py(), SignatureError::Unknown { field: text.into(), allowed })
-        })
+        self.signature.find(&name.to_string_lossy(), guess).map_err(|error| self.misused(name.py(), error))
     }
 
     /// Warns once that a field is copied. If the warning raises, the call fails, so the next call warns again.

@@ -16,7 +16,8 @@ from adversary import actions, results
 from adversary.arguments import SELVES, arguments
 from adversary.entries import Entry
 from adversary.memory import Memory
-from adversary.settle import live, settle
+from adversary.settle import settle
+from leak_checks import live
 
 # Callbacks that act in one call, and calls within calls.
 MOST_DEPTH = 3

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-import dlfield as dl
 import fakes
+from leak_checks import live
 
 if TYPE_CHECKING:
     from adversary.case import Case
@@ -69,9 +69,3 @@ def wait_for_jax(found: list[Any], before: tuple[int, int]) -> None:
             return
         time.sleep(0.01)
         gc.collect()
-
-
-def live() -> tuple[int, int]:
-    """The blocks and bytes that dlfield has allocated and not freed."""
-    report = dl.memory_report()
-    return len(report.blocks) + report.small_blocks, report.nbytes
