@@ -103,7 +103,7 @@
 #[cfg(Py_LIMITED_API)]
 compile_error!(
     "dlfield: the feature `abi3` of `pyo3` is enabled; arguments are checked through parts of Python's C API that the stable \
-     ABI lacks: remove `abi3` and `abi3-py3*` from the features of `pyo3`, also in other crates of the program, and build one \
+     ABI does not have: remove `abi3` and `abi3-py3*` from the features of `pyo3`, also in other crates of the program, and build one \
      extension for each Python version"
 );
 

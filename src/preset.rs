@@ -20,13 +20,13 @@ use std::fmt::Display;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LayoutRule {
-    /// Last index contiguous, whatever the labels.
+    /// Last index contiguous, regardless of the labels.
     C,
-    /// First index contiguous, whatever the labels.
+    /// First index contiguous, regardless of the labels.
     F,
     /// By label: the ranks of I, J and K among each other; 0 is the largest stride, and dimensions of equal ranks keep their
     /// order. Data dimensions get the largest strides of all, "0" first; user labels come between those and the grid. Where K is not
-    /// contiguous, user labels beside K, without I and J, stand for the horizontal, the last of them for the contiguous dimension.
+    /// contiguous, user labels with K but neither I nor J stand for the horizontal, the last of them for the contiguous dimension.
     Grid([u8; 3]),
     /// By label, as the fields of `gt4py.next`: the horizontal dimensions (I, J, user labels) have the smallest strides, then K, then
     /// local dimensions (`C2E`, `E2C2V`); the first of each kind has the smallest. Data dimensions get the largest strides of all.

@@ -91,7 +91,7 @@ fn use_memory(bytes: &mut Unstructured<'_>, tensor: Tensor, drops: &Drops) -> Re
             1 => held
                 .push(unsafe { Tensor::from_managed(tensor.to_versioned(false).expect("of the host")) }.expect("own")),
             2 => match tensor.to_legacy() {
-                // SAFETY: as above.
+                // SAFETY: the structs are what the exports say they are.
                 Ok(managed) => held.push(unsafe { Tensor::from_managed(managed) }.expect("own")),
                 Err(_) => assert!(tensor.descriptor().is_readonly() || tensor.descriptor().dtype().is_sub_byte()),
             },

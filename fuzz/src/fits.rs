@@ -109,7 +109,7 @@ fn reaches(user: Device, memory: Device) -> bool {
     }
 }
 
-/// Whether the element at the origin, by default at the lower halo, else the first, is at a multiple of what is wanted.
+/// Whether the element at the origin, by default at the lower halo, else the first, is at the expected multiple.
 fn is_aligned(spec: &FieldSpec, field: &Descriptor) -> bool {
     let lower = field.halo().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
     let origin = field.origin().map(<[_]>::to_vec).or(lower).unwrap_or_else(|| vec![0; field.ndim()]);

@@ -139,7 +139,7 @@ class Error(Exception):
     """The base class of all errors of dlfield."""
 
 class LayoutWarning(UserWarning):
-    """A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied."""
+    """A field in a slow layout, for a stencil or by a preset that does not have its labels; or a field that is copied."""
 
 class LayoutError(Error, ValueError):
     """An invalid shape, layout, padding, alignment or preset."""
@@ -206,7 +206,7 @@ class Preset:
         """The device on which memory is allocated."""
     @property
     def alignment(self) -> int:
-        """Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets that align in bytes have
+        """Alignment in elements of the aligned index and of every row at that index; 1 means no alignment. Presets that align in bytes have
         1: those of array frameworks, which align the start of the memory and keep rows compact, and "gt4py.next".
         """
     @property
@@ -302,7 +302,7 @@ class Tensor:
     def data(self) -> npt.NDArray[Any] | None:
         """The memory as a NumPy array, None if the host cannot read it.
 
-        It is no `memoryview`, as that of NumPy's arrays: netCDF4 takes an object with one for an array of NumPy's.
+        It is not a `memoryview`, as that of NumPy's arrays: netCDF4 takes an object with one for an array of NumPy's.
 
         >>> import dlfield as dl
         >>> dl.zeros((2, 3)).data.shape
@@ -392,14 +392,14 @@ class Tensor:
         (3, 4, 2)
         """
     def tolist(self) -> Any:
-        """Returns the elements as nested lists of Python numbers, copied from whatever device; one number without dimensions.
+        """Returns the elements as nested lists of Python numbers, copied from any device; one number without dimensions.
 
         >>> import dlfield as dl
         >>> dl.ones((2, 2), "int32").tolist()
         [[1, 1], [1, 1]]
         """
     def tobytes(self, order: Literal["C", "F", "A"] = "C") -> bytes:
-        r"""Returns a copy of the elements as `bytes`, without padding, from whatever device. `order` is "C", "F" or "A", as for
+        r"""Returns a copy of the elements as `bytes`, without padding, from any device. `order` is "C", "F" or "A", as for
         `numpy.ndarray.tobytes`.
 
         >>> import dlfield as dl
@@ -448,14 +448,14 @@ class Tensor:
     def squeeze(self, axis: _Axes | None = None) -> Tensor:
         """Returns a view without the dimensions of one point, or without those in `axis`: a number, a label, or a tuple of these.
 
-        Raises `LayoutError` for an axis of more or fewer points, `DimsError` for an axis that the field lacks.
+        Raises `LayoutError` for an axis of more or fewer points, `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.zeros((1, 3, 1)).squeeze("K").dims
         ('I', 'J')
         """
     def swapaxes(self, axis1: SupportsIndex | str, axis2: SupportsIndex | str) -> Tensor:
-        """Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field lacks.
+        """Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.zeros((2, 3, 4)).swapaxes("I", -1).dims
@@ -497,7 +497,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-        `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> field = dl.ones((2, 3))
@@ -510,7 +510,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-        `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.full((2, 3), 2.0).prod("J").tolist()
@@ -522,7 +522,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.min()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-        `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.from_array([[1, 2], [3, 0]]).min("I").tolist()
@@ -534,7 +534,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.max()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-        `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.from_array([[1, 2], [3, 0]]).max().item()
@@ -545,7 +545,7 @@ class Tensor:
 
         The halo counts, as for a NumPy array: `field.domain_view.any()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-        `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> bool((dl.ones((2, 3)) > 1).any())
@@ -556,7 +556,7 @@ class Tensor:
 
         The halo counts, as for a NumPy array: `field.domain_view.all()` leaves it out.
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-        `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> bool((dl.ones((2, 3)) > 0).all())
@@ -568,7 +568,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-        `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.from_array([[1, 2], [3, 4]]).mean("I").tolist()
@@ -580,7 +580,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-        `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.from_array([1.0, 3.0]).var().item()
@@ -592,7 +592,7 @@ class Tensor:
         The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
         xarray's `skipna=True` leaves NaN out.
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-        `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+        `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.from_array([1.0, 5.0]).std().item()
@@ -989,7 +989,7 @@ class Preflight:
         """ "zero-copy", "copy" or "impossible"."""
     @property
     def reason(self) -> str:
-        """What was found and what is allowed; empty if there is no obstacle."""
+        """Why it would copy or fail; empty if there is no obstacle."""
     @property
     def fix(self) -> str:
         """What to do about it; empty if there is nothing to do."""
@@ -1007,7 +1007,7 @@ class FieldSpec:
     dims
         Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
         have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
-        indexed in the argument's own order, whatever its labels; they bound `BoundCall.domain` if the argument states them.
+        indexed in the argument's own order, regardless of its labels; they bound `BoundCall.domain` if the argument states them.
     access
         "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
         their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
@@ -1018,7 +1018,7 @@ class FieldSpec:
         Alignment in bytes of the first compute point, the element at the origin.
     shape
         The extents, in the order of `dims`: an integer for a fixed one, None for any, or the name of a size with an optional
-        offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, whatever the labels. None: any extents.
+        offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, regardless of the labels. None: any extents.
     optional
         Whether the field may be left out, or be None.
     backend
@@ -1117,7 +1117,7 @@ class Signature:
         What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
         layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
         back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
-        for those of less than 16 bits that NumPy itself lacks (float8, int4). The host casts, so another dtype remains an error if
+        for those of less than 16 bits that NumPy itself does not have (float8, int4). The host casts, so another dtype remains an error if
         the host can reach neither the field nor the copy.
     allow_overlap
         Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
@@ -1199,7 +1199,7 @@ class Signature:
         Raises
         ------
         TypeError
-            No field is annotated, `annotated` is none of these, or an annotation in a mapping is text.
+            No field is annotated, `annotated` is something else, or an annotation in a mapping is text.
         Exception
             What the evaluation of annotations that are text raises, with a note that names the parameter.
 
@@ -1236,7 +1236,7 @@ class Signature:
         Raises
         ------
         TypeError
-            `stencil` is none.
+            `stencil` is of another type.
 
         Example
         -------
@@ -1372,7 +1372,7 @@ class BoundCall:
         first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
         out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
         """
-    # None for an optional field that was not given, which a checker cannot know: hence `Any` beside it.
+    # None for an optional field that was not given, which a checker cannot know: hence the `Any`.
     def __getattr__(self, name: str, /) -> Descriptor | Any: ...
     def __getitem__(self, name: str, /) -> Descriptor | Any: ...
     def __contains__(self, name: str, /) -> bool: ...
@@ -1415,7 +1415,7 @@ def empty(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1452,7 +1452,7 @@ def zeros(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1489,7 +1489,7 @@ def ones(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1529,7 +1529,7 @@ def full(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1556,7 +1556,7 @@ def empty_like(
     """Allocates a field like `data` with undefined values.
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
@@ -1570,7 +1570,7 @@ def empty_like(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1597,7 +1597,7 @@ def zeros_like(
     """Allocates a field of zeros like `data`.
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
@@ -1611,7 +1611,7 @@ def zeros_like(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl, numpy as np
@@ -1638,7 +1638,7 @@ def ones_like(
     """Allocates a field of ones like `data`.
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
@@ -1652,7 +1652,7 @@ def ones_like(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1680,7 +1680,7 @@ def full_like(
     """Allocates a field like `data` with every element `fill_value`.
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
@@ -1694,7 +1694,7 @@ def full_like(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1737,7 +1737,7 @@ def from_array(
 
     Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
     type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
     strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
@@ -1794,7 +1794,7 @@ def from_pointer(
     Raises
     ------
     LayoutError, DimsError, DTypeError
-        An argument that does not fit the others, or that is no such thing.
+        An argument that does not fit the others, or that has a wrong type.
     ExchangeError
         Another number of strides than of dimensions; strides that are not whole elements, elements that leave the address space, address 0 with elements.
     DeviceError
@@ -1852,7 +1852,7 @@ def frombuffer(
     NotAnArrayError
         `buf` has no memory to share, or is a pointer of ctypes, whose buffer is the pointer itself.
     LayoutError, DimsError, DTypeError
-        An argument that does not fit the others, or that is no such thing; memory with gaps.
+        An argument that does not fit the others, or that has a wrong type; memory with gaps.
     ExchangeError
         Elements outside the buffer; strides that are not whole elements.
 
@@ -2125,7 +2125,7 @@ def as_torch(obj: Any, *, copy: bool | None = None) -> torch.Tensor:
     Raises
     ------
     ExchangeError
-        `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
+        `copy=False` and the memory is read-only or has negative strides; or PyTorch does not have the dtype.
     NotAnArrayError, DTypeError, DeviceError
         As for `from_dlpack`.
     ImportError

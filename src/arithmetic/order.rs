@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 
 type Axes = SmallVec<[usize; 6]>;
 
-/// Returns the layout of a result: that of the largest input; further inputs place the dimensions that it lacks.
+/// Returns the layout of a result: that of the largest input; further inputs place the dimensions that it does not have.
 pub(super) fn layout(result: &LabelledShape, inputs: &[&Tensor]) -> Layout {
     let ndim = result.shape().len();
     let Some(place) = largest(inputs) else { return Layout::c_order(ndim) };

@@ -14,7 +14,7 @@ impl LabelledShape {
     ///
     /// `inputs` are the fields that decide; other operands need not be among them. Layout and padding are those of the input with most
     /// elements of its own, the first of several, but rows of one element are not padded; the device is that of the first input that
-    /// has dimensions. Further inputs place the dimensions that the largest one lacks; those that no input relates to the others are
+    /// has dimensions. Further inputs place the dimensions that the largest one does not have; those that no input relates to the others are
     /// placed in C order if it is in C order, else with larger strides than all others. The alignment is the least common multiple of the inputs' alignments. Aligned index,
     /// halo and origin are the largest per dimension over the inputs that have it with this extent; they are 0 in a dimension
     /// that a reduction has kept. A halo that a slice has cut, and its origin, count only in dimensions for which no input

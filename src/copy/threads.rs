@@ -122,7 +122,7 @@ struct Work {
 
 // SAFETY: the threads write to different elements, and no thread writes what another reads.
 unsafe impl Send for Work {}
-// SAFETY: as above.
+// SAFETY: the threads write to different elements, and no thread writes what another reads.
 unsafe impl Sync for Work {}
 
 impl Work {

@@ -136,7 +136,7 @@ impl Descriptor {
             }
             None => {}
         }
-        // The bytes of all elements must be countable, whatever the strides; extents of 0 are left out of the product.
+        // The bytes of all elements must be countable, regardless of the strides; extents of 0 are left out of the product.
         let count = |bytes: i64, extent: &i64| bytes.checked_mul(*extent);
         if shape.iter().filter(|extent| **extent != 0).try_fold(byte_size, count).is_none() {
             let got = format_args!("{} of {itemsize}-byte elements", Tuple(shape));

@@ -67,7 +67,7 @@ impl Clone for Descriptor {
 // SAFETY: a descriptor stores an address and never dereferences it; code that does so proves its own access.
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Send for Descriptor {}
-// SAFETY: as above.
+// SAFETY: a descriptor stores an address and never dereferences it; code that does so proves its own access.
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Sync for Descriptor {}
 

@@ -107,7 +107,7 @@ impl Metadata {
         Metadata { origin: self.origin.or_else(|| self.halo.as_deref().map(lower)), ..self }
     }
 
-    /// Returns this metadata with the defaults of a field for what was not set. A halo that a slice has cut is like any other
+    /// Returns this metadata with the defaults of a field for unset ones. A halo that a slice has cut is like any other
     /// then: the origin says where the domain begins.
     #[must_use]
     pub(crate) fn with_defaults(self, ndim: usize) -> Metadata {

@@ -115,7 +115,7 @@ mod tests {
     fn addresses_reach_both_ways() {
         assert_eq!(byte_strided_reach(1000, &[3, 4], &[-32, 8], 8), Some((936, 1032)));
         assert_eq!(byte_strided_reach(1000, &[], &[], 8), Some((1000, 1008)));
-        // Strides that are no multiple of the itemsize, as fields of structs have.
+        // Strides that are not multiples of the itemsize, as fields of structs have.
         assert_eq!(byte_strided_reach(1000, &[3], &[3], 2), Some((1000, 1008)));
         assert_eq!(byte_strided_reach(1000, &[3, 0], &[32, 8], 8), None);
     }

@@ -57,7 +57,7 @@ impl Spec {
 
     /// Describes a field on the host with this metadata and everything that is promised.
     pub(crate) fn like(shape: &[i64], dtype: DType, metadata: Metadata, promise: Promise) -> Spec {
-        // The aligned index is stated even if it is 0: beside a halo, the default is the lower halo.
+        // The aligned index is stated even if it is 0: with a halo, the default is the lower halo.
         let zeros = || metadata.halo.is_some().then(|| vec![0; shape.len()].into());
         Spec {
             layout: promise.layout,
@@ -145,7 +145,7 @@ impl Spec {
         self
     }
 
-    /// Sets the padding between rows; the default is none for alignments up to the element size, else [`Padding::Row`].
+    /// Sets the padding between rows; by default no padding for alignments up to the element size, else [`Padding::Row`].
     ///
     /// # Example
     /// ```
@@ -159,7 +159,7 @@ impl Spec {
         self
     }
 
-    /// Sets the halo: `(lower, upper)` widths in elements, one pair per dimension; the default is no halo.
+    /// Sets the halo: `(lower, upper)` widths in elements, one pair per dimension; without it the field has no halo.
     ///
     /// # Example
     /// ```

@@ -210,7 +210,7 @@ pub(crate) fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
 }
 
-/// Returns whether JAX takes the memory as it is, whatever its version and its setting of x64. It may take others too:
+/// Returns whether JAX takes the memory as it is, regardless of its version and its setting of x64. It may take others too:
 /// [`preflight`] says which.
 pub(crate) fn jax_takes(field: &Descriptor) -> bool {
     let narrow =

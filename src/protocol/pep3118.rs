@@ -36,7 +36,7 @@ pub fn encode(dtype: DType) -> Option<&'static CStr> {
 
 /// Returns the element type of a format and an element size in bytes. No format means `"B"`.
 ///
-/// An integer may have the size that its letter has in C or in the `struct` module's standard sizes, whatever the prefix:
+/// An integer may have the size that its letter has in C or in the `struct` module's standard sizes, regardless of the prefix:
 /// `ctypes` writes `"<l"` for eight bytes.
 ///
 /// # Errors

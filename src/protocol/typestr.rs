@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 const FIELD: &str = "typestr";
 
-/// Returns the type string of an element type in native byte order; `None` for types that NumPy lacks. Arrays of `ml_dtypes`
+/// Returns the type string of an element type in native byte order; `None` for types that NumPy does not have. Arrays of `ml_dtypes`
 /// write `V` (void) and the size for those, which loses the type.
 pub fn encode(dtype: DType) -> Option<&'static str> {
     const LITTLE: bool = cfg!(target_endian = "little");
@@ -36,7 +36,7 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
 /// order it is native, as in NumPy.
 ///
 /// # Errors
-/// [`DTypeError`] for the other byte order, for kinds that are not numbers, for widths that other libraries lack, and for any
+/// [`DTypeError`] for the other byte order, for kinds that are not numbers, for widths that other libraries do not have, and for any
 /// other string.
 ///
 /// # Example

@@ -1,4 +1,4 @@
-//! Interrupts, which are errors that are no `Exception`: Ctrl+C and `sys.exit`; and `MemoryError`. They reach the caller also where
+//! Interrupts, which are errors that are not an `Exception`: Ctrl+C and `sys.exit`; and `MemoryError`. They reach the caller also where
 //! any other error only means that there is no answer.
 
 use std::cell::{Cell, RefCell};
@@ -51,7 +51,7 @@ pub fn raised() -> PyErr {
     RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Whether an error is no `Exception`, as `KeyboardInterrupt` and `SystemExit` are, or a `MemoryError`.
+/// Whether an error is not an `Exception`, as `KeyboardInterrupt` and `SystemExit` are, or a `MemoryError`.
 pub fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyMemoryError>(py)
 }

@@ -22,7 +22,7 @@
 //!         Tensor::from(means)
 //!     }
 //!
-//!     /// Adds in place, on whatever memory the caller has.
+//!     /// Adds in place, on any memory the caller has.
 //!     #[pyfunction]
 //!     fn add(mut to: Out<'_, f64, Ix1>, number: f64) {
 //!         to.array_mut().mapv_inplace(|old| old + number);
@@ -32,7 +32,7 @@
 //!
 //! The crate's `examples/rust_extension` is a complete extension, and its README a tutorial.
 //!
-//! # Arrays that are no arguments
+//! # Arrays that are not arguments
 //!
 //! `extract` borrows any object as an argument would be, for example in the methods of a class: one that the class keeps, an
 //! attribute, an item of a list. The borrow ends when the value is dropped, so extract again in each call, and keep the object

@@ -47,7 +47,7 @@ pub fn memory_of(storage: &Bound<'_, PyAny>) -> PyResult<Range<usize>> {
     Ok(start..start.saturating_add(len))
 }
 
-/// Whether all elements of a field are in a storage's memory. Runs no foreign code.
+/// Whether all elements of a field are in a storage's memory. Does not call back into Python code.
 pub fn has_elements(storage: &Bound<'_, PyAny>, field: &Descriptor) -> PyResult<bool> {
     let (low, high) = field.reach();
     let memory = memory_of(storage)?;

@@ -39,7 +39,7 @@ impl BoundCall<'_> {
     ///     to.zip_mut_with(&from, |to, from| *to = 2.0 * from);
     /// }
     /// assert_eq!(out.read::<f64, Ix2>()?[[5, 3]], 3.0);
-    /// // SAFETY: as above.
+    /// // SAFETY: `inp` is only read, and no other code writes to it.
     /// let error = unsafe { bound.array_view::<f32, IxDyn>("inp") }.unwrap_err();
     /// assert_eq!(error.to_string(), "field \"inp\": dtype: expected float32, got float64");
     /// # Ok(())

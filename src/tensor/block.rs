@@ -9,8 +9,8 @@ impl Tensor {
     /// Returns the memory block of the field as a contiguous field of one dimension, on the same memory: what MPI, checksums and
     /// object stores need. It has the field's element type, and is read-only if the field is.
     ///
-    /// Of memory that dlfield allocated these are all elements of the allocation, padding included, whatever part of it this
-    /// field is: all views of an allocation have the same block. Of other memory it is what lies between the first and the last
+    /// Of memory that dlfield allocated these are all elements of the allocation, padding included, also for a
+    /// part of it: all views of an allocation have the same block. Of other memory it is what lies between the first and the last
     /// element of this field, if the elements fill it: dimensions may be in any order, and strides negative.
     ///
     /// # Errors

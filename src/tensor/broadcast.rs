@@ -7,7 +7,7 @@ use crate::error::{DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Resul
 use crate::layout::{Extents, Halo, Metadata, Promise};
 
 impl Tensor {
-    /// Returns a view with the given dimensions, in that order, on the same memory. Dimensions that the field lacks repeat it
+    /// Returns a view with the given dimensions, in that order, on the same memory. Dimensions that the field does not have repeat it
     /// with a stride of 0, as does one of extent 1 along its own label.
     ///
     /// The view is read-only, as several indices may be one element. Halo, origin and aligned index are 0 in repeated

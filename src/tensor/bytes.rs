@@ -91,7 +91,7 @@ impl Tensor {
     /// [`ExchangeError`] or [`LayoutError`] naming the number at fault.
     ///
     /// # Safety
-    /// - If `placement` says so, between the bytes are no elements of other fields.
+    /// - If `placement` says so, no elements of other fields are between the bytes.
     pub(crate) unsafe fn on_bytes(bytes: &Tensor, placement: Placement<'_>) -> Result<Tensor> {
         let Placement { offset, dtype, shape, strides, is_whole } = placement;
         let (start, len) = (bytes.descriptor.ptr(), bytes.descriptor.nbytes());

@@ -232,7 +232,7 @@ impl Tensor {
         self.check_flagless().map(|()| self.as_flagged_dlpack())
     }
 
-    /// As [`Tensor::as_dlpack`], for those who pass on the flags beside the struct.
+    /// As [`Tensor::as_dlpack`], for those who pass on the flags separately.
     pub(crate) fn as_flagged_dlpack(&self) -> DLTensor {
         let descriptor = &self.descriptor;
         let pointer = |numbers: &[i64]| {

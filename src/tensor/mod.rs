@@ -1,7 +1,6 @@
 //! Fields with their owners: descriptor, memory, and the promises of the allocation.
 
 mod alloc;
-mod before_use;
 mod block;
 mod broadcast;
 mod bytes;
@@ -9,22 +8,23 @@ mod bytes;
 mod cudarc;
 mod default_metadata;
 pub(crate) mod device;
+mod device_access;
+mod device_work;
 #[cfg(feature = "ndarray")]
 mod dispatch;
 mod element;
+mod given_memory;
 pub(crate) mod index;
 pub(crate) mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
-mod place;
 #[cfg(feature = "ndarray")]
 mod read;
 mod reshape;
 mod shared;
 mod spec;
 mod view;
-mod work;
 
 pub use bytes::Placement;
 #[cfg(feature = "cuda")]

@@ -293,7 +293,7 @@ pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> A
 /// - As for [`view`]; also [`Descriptor::check_writable`] accepts the field, and no other code reads the elements.
 pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayViewMut<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
-    // SAFETY: as above.
+    // SAFETY: passed on from the caller: the elements may be written, and no other code reads them.
     let view = unsafe { ArrayViewMut::from_shape_ptr(geometry.shape, geometry.lowest) };
     if geometry.is_inverted { inverted(view, field) } else { view }
 }
@@ -316,7 +316,7 @@ pub(crate) unsafe fn slice<'a, T: Element>(field: &Descriptor) -> &'a [T] {
 #[inline]
 pub(crate) unsafe fn slice_mut<'a, T: Element>(field: &Descriptor) -> &'a mut [T] {
     let (start, len) = run::<T>(field);
-    // SAFETY: as above.
+    // SAFETY: passed on from the caller: the elements are contiguous and writable, and no other code reads them.
     unsafe { std::slice::from_raw_parts_mut(start, len) }
 }
 

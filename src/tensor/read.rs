@@ -86,7 +86,7 @@ impl Tensor {
     /// assert!(clone.to_versioned(false).is_ok());
     /// ```
     pub fn read<T: Element, D: Dimension>(&self) -> Result<ReadGuard<'_, T, D>> {
-        // Before the guard: it may run foreign code, which may export the memory.
+        // Before the guard: it may run code of other libraries, which may export the memory.
         self.before_use_by(Executor::Host)?;
         let guard = self.owner.guard()?;
         // SAFETY: the tensor keeps its memory. It is not exported while the guard lives, so safe code cannot write to it.

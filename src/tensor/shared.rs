@@ -54,7 +54,7 @@ impl SharedBlock {
     /// Returns the bytes; `None` if the memory has no tensor in this process any more.
     pub fn bytes(&self) -> Option<Tensor> {
         let owner = self.owner.upgrade()?;
-        // As above.
+        // The bytes are those of the memory that the owner keeps.
         Some(Tensor { descriptor: self.bytes.clone(), owner, promise: Promise::NONE, is_whole: false })
     }
 }

@@ -9,7 +9,7 @@ use crate::layout::{Extents, Halo, Metadata, Promise};
 impl Tensor {
     /// Returns the part of the field that an index selects; dimensions that it does not mention stay whole.
     ///
-    /// A range with step 1 reduces origin and halo by what it cuts, not below 0; step -1 also turns them round, as it does the
+    /// A range with step 1 reduces origin and halo by the cut points, not below 0; step -1 also turns them round, as it does the
     /// points; another step sets both to 0 in that dimension.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Tensor {
         // The halo fits the shape, so the view always exists.
         let mut inside = self.view(&index).unwrap_or_else(|_| self.clone());
         if self.descriptor.halo().is_some() {
-            // This is the whole domain, whatever was cut before.
+            // This is the whole domain, also after a cut.
             inside.descriptor.set_halo_is_cut(false);
         }
         inside

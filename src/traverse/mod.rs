@@ -1,7 +1,7 @@
 //! Traversal of `ndarray` views in the order of memory.
 //!
 //! `ndarray` visits the elements of a view in index order unless they fill one block of memory. These functions visit those of
-//! any view in the order in which they lie in memory, at the speed of a loop over its strides. They take whatever
+//! any view in the order in which they lie in memory, at the speed of a loop over its strides. They take everything that
 //! `ndarray::Zip` takes as an array: views, references to arrays, slices; so also the views of tensors and of the arguments of
 //! Python functions.
 //!
@@ -13,7 +13,7 @@
 //!
 //! Each index is visited exactly once: so is each element, unless a stride of 0 repeats it. The order is the following:
 //!
-//! - The dimension with the smallest stride, whatever its sign, is innermost. One with a negative stride is visited from its end.
+//! - The dimension with the smallest stride, regardless of its sign, is innermost. One with a negative stride is visited from its end.
 //!   Dimensions of extent 1 are left out.
 //! - Dimensions that continue each other in memory are merged, so that a contiguous array in any order is one run.
 //! - Of several arrays, the first that is written decides. If all are read, the one with the most elements in memory decides:

@@ -276,7 +276,7 @@ impl<const N: usize, V: Views<N>> Traversal<N, V> {
             } else {
                 for position in 0..len {
                     let offsets = strides.map(|stride| stride.wrapping_mul(position));
-                    // SAFETY: as above.
+                    // SAFETY: the loops visit each element of the views, once.
                     result = f(result, unsafe { V::items(V::offset(first, offsets)) });
                 }
             }

@@ -113,7 +113,7 @@ fn without_cuda() {
 macro_rules! call {
     ($double:ident.$name:ident: ($($type:ty),*) -> $result:ty, $($value:expr),*) => {{
         let function = $double.function(stringify!($name));
-        // SAFETY: as above; the arguments live until the call returns.
+        // SAFETY: the README of the double gives the type; the arguments live until the call returns.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn($($type),*) -> $result>(function)($($value),*) }
     }};
 }

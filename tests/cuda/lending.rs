@@ -70,7 +70,7 @@ fn is_exported_error<T>(result: Result<T>) -> bool {
     matches!(result, Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::Exported)
 }
 
-/// The device functions, beside the safe functions of `tests/it/lending.rs`.
+/// The device functions, as a complement to the safe functions of `tests/it/lending.rs`.
 #[test]
 fn safe_functions_reject_exported_device_memory_or_do_not_access_it() {
     let Some(_cuda) = on_cuda_with_cudarc() else { return };

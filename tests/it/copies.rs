@@ -122,7 +122,7 @@ proptest! {
         }
         // SAFETY: nobody else has the memory, and it outlives the tensors.
         let [to, from] = [to, from].map(|field| unsafe { Tensor::from_parts(field, Owner::foreign(())) });
-        // SAFETY: as above.
+        // SAFETY: nobody else has the memory, and it outlives the tensors.
         unsafe { to.assign(&from) }.unwrap();
         prop_assert!(whole.bytes == expected);
     }

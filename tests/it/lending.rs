@@ -237,7 +237,7 @@ fn exported_memory_is_bound_and_copied_by_unsafe_functions() {
     // SAFETY: two complex numbers.
     let copy = unsafe { std::slice::from_raw_parts(bound.get("field").unwrap().ptr().cast::<f64>(), 4) };
     assert_eq!(copy, [1.0, 0.0, 2.0, 0.0]);
-    // SAFETY: as above.
+    // SAFETY: no other code writes to the field.
     let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
     assert_eq!(copy.to_vec::<f64>().unwrap(), [1.0, 2.0]);
     drop(exported);

@@ -41,7 +41,7 @@ fn all_dims() -> impl Iterator<Item = Vec<&'static str>> {
 const EXTENTS: [i64; 5] = [3, 5, 4, 2, 1];
 
 /// Returns the axes from the largest stride to the smallest, by the specification's rule: data dimensions by number, then
-/// users' labels in index order, then the grid in the preset's order. One of users' labels beside K alone is horizontal.
+/// users' labels in index order, then the grid in the preset's order. One of users' labels with K alone is horizontal.
 fn axes(order: &str, dims: &[&str]) -> Vec<usize> {
     let by_index = 0..dims.len();
     match order {
@@ -71,7 +71,7 @@ fn spec(preset: &str, dims: &[&str], dtype: DType) -> Spec {
         .with_device(Device::CPU)
 }
 
-/// Returns a spec with each option beside a preset: alignment, padding, halo, aligned index.
+/// Returns a spec with each option in addition to a preset: alignment, padding, halo, aligned index.
 fn variations(spec: &Spec) -> Vec<Spec> {
     let ndim = spec.ndim();
     let mut all = Vec::new();

@@ -363,7 +363,7 @@ fn first_overlap(fields: &[(Descriptor, bool)]) -> Option<(usize, usize)> {
 proptest! {
     #![proptest_config(config(1))]
 
-    /// The error names the pair that comparing all pairs finds first, in whatever order the fields are given.
+    /// The error names the pair that comparing all pairs finds first, in every order of the fields.
     #[test]
     fn an_overlap_is_found_and_named_as_by_comparing_all_pairs(
         fields in vec((0usize..3000, 0i64..40, select(vec![1i64, 2, -1, -3]), any::<bool>()), 1..40),

@@ -72,7 +72,7 @@ mod dlpark_peer {
             let field = self.0.validate().map_err(|error| wrong(error.to_string()))?;
             // SAFETY: the producer's promise; the type is checked.
             let first = unsafe { field.offset_data_ptr::<f64>() }.map_err(|error| wrong(error.to_string()))?;
-            // SAFETY: as above.
+            // SAFETY: the producer's promise; the type is checked.
             unsafe { first.cast_mut().write_unaligned(9.0) };
             Ok(())
         }

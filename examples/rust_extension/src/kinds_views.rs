@@ -91,7 +91,7 @@ pub mod kinds_views {
         Ok(Tensor::zeros(&x.spec()?)?)
     }
 
-    /// Copies `inp` to `out` by views in the order I, J, whatever theirs is.
+    /// Copies `inp` to `out` by views in the order I, J, regardless of their own.
     #[pyfunction]
     fn bound_copy(inp: In<'_, f64, IxDyn>, out: Out<'_, f64, IxDyn>) -> PyResult<()> {
         let field = || FieldSpec::new(dlfield::DType::F64, Dims::standard(2));

@@ -1,4 +1,4 @@
-//! Functions for dlfield's tests: arguments of dlfield's types beside rust-numpy's and dlpark's, and arguments that are forgotten.
+//! Functions for dlfield's tests: arguments of dlfield's types together with rust-numpy's and dlpark's, and arguments that are forgotten.
 
 use pyo3::prelude::*;
 

@@ -105,7 +105,7 @@ def linked(path: str) -> str:
 def gone(name: str) -> ExchangeError:
     """Return the error for memory that no process has any more."""
     found = f"no process has the memory {name!r}, or it is another user's"
-    return ExchangeError(f"name: {found}; keep the tensor where it was shared")
+    return ExchangeError(f"name: {found}; the process that called share() must keep the field alive")
 
 
 def not_a_tensor(name: str, error: Exception) -> ExchangeError:

@@ -63,7 +63,7 @@ macro_rules! as_in_c {
                 clippy::cast_possible_truncation,
                 clippy::cast_possible_wrap,
                 clippy::cast_sign_loss,
-                reason = "NumPy's results, whatever is lost"
+                reason = "NumPy's results, with the loss"
             )]
             fn cast(self) -> $to {
                 self as $to

@@ -46,7 +46,7 @@ unsafe fn rows<const SIZE: usize, const STEP: isize>(outer: &Step, inner: &Step,
 /// Gathers one row, block by block.
 ///
 /// # Safety
-/// - As above, with one loop.
+/// - As for [`rows`], with one loop.
 #[target_feature(enable = "ssse3")]
 #[inline]
 unsafe fn row<const SIZE: usize, const STEP: isize>(inner: &Step, to: *mut u8, from: *const u8) {

@@ -34,7 +34,7 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 /// Copies `count` whole cache lines with non-temporal stores.
 ///
 /// # Safety
-/// - As above, for 64 bytes a line; `to` is a multiple of 64.
+/// - `count` lines of 64 bytes can be read and written, and do not overlap; `to` is a multiple of 64.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
@@ -71,10 +71,10 @@ pub(super) fn finish() {
     unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
-/// As above by ordinary stores, on machines where these do not read the line first, or that have no others.
+/// Copies bytes by ordinary stores, on machines where these do not read the line first, or that have no others.
 ///
 /// # Safety
-/// - As above.
+/// - `bytes` can be read and written, and do not overlap.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
@@ -82,10 +82,10 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// As above, by ordinary stores.
+/// Copies `count` whole cache lines by ordinary stores.
 ///
 /// # Safety
-/// - As above.
+/// - `count` lines can be read and written, and do not overlap.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {

@@ -77,12 +77,12 @@ pub(super) unsafe fn copy<const SIZE: usize>(
                 return unsafe { with_avx2::<Eight>(square, to, from, scratch, streamed) };
             }
             4 if is_x86_feature_detected!("avx2") => {
-                // SAFETY: as above.
+                // SAFETY: passed on from the caller; the machine has the instructions.
                 return unsafe { with_avx2::<Four>(square, to, from, scratch, streamed) };
             }
             // SAFETY: passed on from the caller; every x86-64 has the instructions.
             2 => return unsafe { blocks::<Two>(square, to, from, scratch, streamed) },
-            // SAFETY: as above.
+            // SAFETY: passed on from the caller; every x86-64 has the instructions.
             1 => return unsafe { blocks::<One>(square, to, from, scratch, streamed) },
             _ => {}
         }
@@ -91,7 +91,7 @@ pub(super) unsafe fn copy<const SIZE: usize>(
     match SIZE {
         // SAFETY: passed on from the caller; every aarch64 has the instructions.
         8 => return unsafe { blocks::<super::tile::Eight>(square, to, from, scratch, streamed) },
-        // SAFETY: as above.
+        // SAFETY: passed on from the caller; every aarch64 has the instructions.
         4 => return unsafe { blocks::<super::tile::Four>(square, to, from, scratch, streamed) },
         _ => {}
     }

@@ -104,7 +104,7 @@ pub unsafe fn push_stream(device: Device, stream: Stream<'_>, owner: Option<Stre
 /// Removes a current stream that this thread has set. Memory that remembers it waits for its work until now.
 pub fn pop_stream(number: u64) {
     let position = |streams: &Vec<SetStream>| streams.iter().position(|one| one.number == number);
-    // Dropping the owner of the stream may run foreign code, which may ask for the current stream.
+    // Dropping the owner of the stream may run code of other libraries, which may ask for the current stream.
     let taken = CURRENT.with_borrow_mut(|streams| position(streams).map(|position| streams.remove(position)));
     taken.iter().for_each(|taken| taken.used.give_back());
 }

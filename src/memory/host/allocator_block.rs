@@ -14,7 +14,7 @@ const ALLOCATOR_ALIGNMENT: usize = 16;
 /// zeros.
 const FREEZES: bool = cfg!(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")));
 
-/// A block of the allocator. To the compiler all its bytes have been written, whatever its contents.
+/// A block of the allocator. To the compiler all its bytes have been written, regardless of its contents.
 #[derive(Debug)]
 pub(super) struct AllocatorBlock {
     base: NonNull<u8>,

@@ -169,7 +169,7 @@ fn width(argument: &'static str, item: &Bound<'_, PyAny>) -> PyResult<(i64, i64)
 }
 
 /// Converts widths as [`halo`] does, or a mapping of labels to them; dimensions that it leaves out have those of `others`. A
-/// sequence may lack the last `data` entries, those of a sub-array type.
+/// sequence may not have the last `data` entries, those of a sub-array type.
 pub fn halo_by_label(
     argument: &'static str,
     value: &Bound<'_, PyAny>,

@@ -71,7 +71,7 @@ pub fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     id.map(|id| device_named("cuda", id)).transpose()
 }
 
-/// The device of a kind and number; there is one host, whatever its number.
+/// The device of a kind and number; there is one host, regardless of its number.
 fn device_named(kind: &str, number: i64) -> PyResult<Device> {
     Ok(if kind == "cpu" { Device::CPU } else { format!("{kind}:{number}").parse()? })
 }

@@ -196,7 +196,7 @@ pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
     error
 }
 
-/// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.
+/// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy does not have.
 pub fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
     let descriptor = DESCRIPTORS[dtype.index()].get_or_try_init(py, || {
         numpy_api::require(py)?;

@@ -244,8 +244,7 @@ pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
 
 fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let make = || {
-        let doc =
-            "A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied.";
+        let doc = "A field in a slow layout, for a stencil or by a preset that does not have its labels; or a field that is copied.";
         subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
     };
     Ok(WARNING.get_or_try_init(py, make)?.bind(py))

@@ -122,7 +122,7 @@ fn release_all(py: Python<'_>) {
     // In PyO3's view too, for all of them.
     Python::try_attach(|py| {
         while IS_ANY.swap(false, Ordering::Acquire) {
-            // Foreign code runs outside the lock.
+            // Python code runs outside the lock.
             for release in DEFERRED.with(take).unwrap_or_default() {
                 release(py);
                 report_unraisable(py);

@@ -10,7 +10,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyString};
 
 /// Returns the values of a dictionary in the order of the interned `keys`; `None` in place of an absent key. Returns `None`
-/// if the dictionary has another key, which only a look-up can compare with these. Runs no foreign code.
+/// if the dictionary has another key, which only a look-up can compare with these. Does not call back into Python code.
 pub fn entries_of<'py, const N: usize>(
     dict: &Bound<'py, PyDict>,
     keys: &[Py<PyString>; N],

@@ -78,7 +78,7 @@ impl Definition {
 
     /// Adds the method to a type.
     pub fn set_on(&'static self, ty: &Bound<'_, pyo3::types::PyType>) -> PyResult<()> {
-        // SAFETY: as above.
+        // SAFETY: the definition is static, and its flags fit the function.
         let method = unsafe {
             let definition = (&raw const self.0).cast_mut();
             Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), definition))?

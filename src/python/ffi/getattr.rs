@@ -71,7 +71,7 @@ pub fn call_function<'py>(
 
 /// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
 ///
-/// Most objects lack most of the attributes looked up here. This call makes no `AttributeError` for them; PyO3's makes one before
+/// Most objects do not have most of the attributes looked up here. This call makes no `AttributeError` for them; PyO3's makes one before
 /// Python 3.13.
 #[cfg(not(Py_3_13))]
 pub fn getattr_opt<'py>(

@@ -117,7 +117,7 @@ pub fn own_memory(array: &Bound<'_, PyAny>) -> Option<Range<usize>> {
 /// A `PyArrayInterface` without its `descr`, and that if it is valid.
 type StructAndDescr<'py> = (ArrayStruct, Option<Bound<'py, PyAny>>);
 
-/// Reads the `PyArrayInterface` in a capsule. `None` for an object that is no such capsule. Errors as [`ArrayStruct::ndim`].
+/// Reads the `PyArrayInterface` in a capsule. `None` for an object that is not such a capsule. Errors as [`ArrayStruct::ndim`].
 pub fn array_struct<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Option<StructAndDescr<'py>>> {
     let Some(unnamed) = capsule.cast::<PyCapsule>().ok().filter(|capsule| capsule.is_valid_checked(None)) else {
         return Ok(None);

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 use pyo3::{ffi, intern};
 
-/// A cache of what is known about types, for one thread, by the field `tp_version_tag`. It is direct-mapped by the type's address;
+/// A cache of facts about types, for one thread, by the field `tp_version_tag`. It is direct-mapped by the type's address;
 /// types with the same slot replace each other.
 ///
 /// The interpreter gives each type a version that no other type ever had, and a new one whenever the type or one of its bases
@@ -104,7 +104,7 @@ impl InstanceDict {
         }
     }
 
-    /// Whether an object certainly has no attributes beside those of its type. Does not call back into Python code.
+    /// Whether an object certainly has no attributes except those of its type. Does not call back into Python code.
     /// With `may_create`, a managed `__dict__` is created to look into it, which slows every later access to the attributes.
     ///
     /// # Safety
@@ -137,14 +137,14 @@ impl InstanceDict {
     }
 }
 
-/// Returns the attribute of a type or its bases, unbound: runs no foreign code, and ignores the metaclass. The
+/// Returns the attribute of a type or its bases, unbound: does not call back into Python code, and ignores the metaclass. The
 /// private `_PyType_Lookup` would save nothing measurable.
 pub fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     // A look-up by a string fails only without memory, and then the attribute counts as absent.
     ty.mro().iter().find_map(|base| dictionary(base.cast().ok()?)?.get_item(name).ok().flatten())
 }
 
-/// Returns the module that defines a type, without running foreign code; `None` if the type does not name one.
+/// Returns the module that defines a type, without calling back into Python code; `None` if the type does not name one.
 ///
 /// Types in C name their module in `tp_name` alone, without an entry in the dictionary: so do Cython's classes, such as
 /// `cupy.cuda.Device`.

@@ -1,4 +1,4 @@
-//! The ledger of borrowed memory, which keeps a `&mut` from existing beside another reference to the same bytes.
+//! The ledger of borrowed memory, which keeps a `&mut` from existing together with another reference to the same bytes.
 //!
 //! What always holds:
 //!

@@ -32,7 +32,7 @@ use crate::tensor::{Element, ndarray as array_views};
 /// default), [`COrder`], [`FOrder`], `M` one of [`Host`] (the default), [`Cuda`], [`Anywhere`].
 ///
 /// It extracts from everything that `dlfield.describe` describes, never copies, and keeps the object alive. An array that
-/// does not match the type raises a `TypeError` with what was found and what is wanted, to which PyO3 adds the argument's
+/// does not match the type raises a `TypeError` with the found and the expected value, to which PyO3 adds the argument's
 /// name. A rejected DLPack capsule is not consumed.
 ///
 /// While it lives, [`Out`] rejects memory that overlaps it. Python, and code that does not go through this crate, can still

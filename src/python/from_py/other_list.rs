@@ -79,7 +79,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // SAFETY: borrows are entered and removed by attached threads. PyO3 does not know of that if another extension calls,
-        // so this is no `Py`.
+        // so this is not a `Py`.
         unsafe {
             self.leave(Python::assume_attached());
             ffi::Py_DECREF(self.view.as_ptr().cast());

@@ -68,7 +68,7 @@ fn publish(py: Python<'_>) -> PyResult<*mut Table> {
 }
 
 /// Enters a borrowed array in the list of another extension, if there is one. Returns who borrows the memory there already, if that
-/// conflicts. Objects that are no NumPy arrays, or not those of the borrowed memory, are not entered.
+/// conflicts. Objects that are not NumPy arrays, or not those of the borrowed memory, are not entered.
 #[inline]
 pub(super) fn hold(py: Python<'_>, entry: NonNull<Entry>) -> Option<&'static str> {
     if ptr::eq(TABLE.load(Ordering::Relaxed), &raw const OURS) {
@@ -192,7 +192,8 @@ unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
             unsafe { ledger.put_back(entry) };
             return is_borrowed;
         }
-        // SAFETY: as above; it stays as it is until `release_array`. Only rust-numpy makes views of this memory.
+        // SAFETY: the entry is new and not in the ledger; it stays as it is until `release_array`. Only rust-numpy
+        // makes views of this memory.
         let is_borrowed = is_described
             && unsafe {
                 (*entry.as_ptr()).writes = writes;
@@ -202,7 +203,7 @@ unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
         if is_borrowed {
             ledger.arrays.insert(array.addr(), (entry, 1));
         } else {
-            // SAFETY: as above.
+            // SAFETY: the ledger rejected the entry, so it was not entered.
             unsafe { ledger.put_back(entry) };
         }
         is_borrowed
@@ -230,7 +231,7 @@ unsafe extern "C" fn release_array(_: *mut c_void, array: *mut PyArrayObject) {
     });
 }
 
-/// Describes the bytes of an array's elements, whatever their type. Returns whether that is possible.
+/// Describes the bytes of an array's elements, regardless of their type. Returns whether that is possible.
 ///
 /// # Safety
 /// - As for [`acquire_to_read`].

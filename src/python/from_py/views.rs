@@ -18,7 +18,7 @@ macro_rules! viewed {
             /// element type.
             ///
             /// # Errors
-            /// [`Error`](crate::Error) with what was found and what is wanted, also for memory that the host cannot reach.
+            /// [`Error`](crate::Error) with the found and the expected value, also for memory that the host cannot reach.
             /// [`Error::in_argument`](crate::Error::in_argument) adds the argument's name, which only the function knows.
             /// Before the first view also for memory that [code has
             /// moved](crate::python#what-is-checked-and-what-cannot-be).

@@ -11,9 +11,9 @@ use crate::python::import::{numpy, table};
 use crate::python::tensor_api::{self, UNORDERED};
 use crate::tensor::Owner;
 
-/// The array that memory is borrowed from. Foreign code may move its memory or change its shape at any time.
+/// The array that memory is borrowed from. Python code may move its memory or change its shape at any time.
 pub enum BorrowSource {
-    /// No array that can move: memory of our own tensor, memory with an owner, or describing it again would run foreign code.
+    /// No array that can move: memory of our own tensor, memory with an owner, or describing it again would run Python code.
     None,
     /// The described object.
     Argument,

@@ -180,7 +180,7 @@ impl<'py> Entries<'py> {
         if let Some(found) = entries_of(dict, texts) {
             return Ok(Entries(found));
         }
-        // A key that is none of these, or is not interned.
+        // Another key, or one that is not interned.
         let mut found = [const { None }; Key::ALL.len()];
         for (value, key) in found.iter_mut().zip(Key::ALL) {
             *value = entry(dict, key)?;

@@ -228,16 +228,16 @@ impl Held {
                 // to us.
                 let managed = unsafe { take(held) }?;
                 check_copied(managed.flags(), request)?;
-                // SAFETY: as above; the struct's contents are the producer's promise.
+                // SAFETY: renaming the capsule made the struct ours; its contents are the producer's promise.
                 unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
             }
             Held::Legacy(held) => {
                 rename(capsule, c"used_dltensor")?;
-                // SAFETY: as above, for the legacy struct.
+                // SAFETY: the capsule had the legacy name, so it held this struct; renaming it has transferred ownership to us.
                 let managed = unsafe { Managed::<DLManagedTensor>::from_raw(held) };
                 let managed = managed.map_err(|_| null_pointer("capsule"))?;
                 imported.readonly_unknown = true;
-                // SAFETY: as above.
+                // SAFETY: the struct is ours; its contents are the producer's promise.
                 unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
             }
         };

@@ -115,10 +115,10 @@ fn import_managed(
     if code != 0 {
         return refused(object).map(|()| false);
     }
-    // SAFETY: as above.
+    // SAFETY: the export succeeded, so the struct is ours.
     let managed = unsafe { dlpack::take(managed) }?;
     dlpack::check_copied(managed.flags(), request)?;
-    // SAFETY: as above; the struct's contents are the producer's promise.
+    // SAFETY: the struct is ours; its contents are the producer's promise.
     let owner = unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }
         .map_err(|error| if of_torch { torch::explained(object, error.into()) } else { error.into() })?;
     let of_torch = of_torch && request.ownership == Ownership::Share;

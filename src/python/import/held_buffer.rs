@@ -33,7 +33,7 @@ pub struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
 
 // SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Send for Held {}
-// SAFETY: as above.
+// SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Sync for Held {}
 
 /// The format, shape, strides and suboffsets of a buffer, as far as they are there.

@@ -21,7 +21,7 @@ pub struct Imported<'d, 'py> {
     /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for `Ownership::Borrow`.
     pub owner: Option<Owner>,
     /// Whether the memory lives only as long as the object, too: a dictionary or a struct of addresses says nothing of who keeps it.
-    /// Only for `Ownership::Borrow`: a description keeps the object beside the owner, so that the garbage collector sees it.
+    /// Only for `Ownership::Borrow`: a description keeps the object next to the owner, so that the garbage collector sees it.
     pub owner_needs_object: bool,
     /// Whether the memory counts as read-only because its struct has no read-only flag.
     pub readonly_unknown: bool,

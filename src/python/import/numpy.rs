@@ -147,7 +147,7 @@ fn describe_inspected(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) ->
     redescribe(object, descriptor)
 }
 
-/// As [`describe`], without running foreign code: the error does not show an element type that cannot be shared.
+/// As [`describe`], without calling back into Python code: the error does not show an element type that cannot be shared.
 pub(super) fn redescribe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     let dtype = match native_dtype(object) {
         Some(dtype) => dtype,

@@ -1,4 +1,4 @@
-//! Guards memory that its object may move: checks it again after foreign code has run, and pins it if it outlives the call.
+//! Guards memory that its object may move: checks it again after Python code has run, and pins it if it outlives the call.
 
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ use crate::python::py_owner;
 use crate::python::tensor_api;
 use crate::tensor::Owner;
 
-/// Describes the current memory of a source, without running foreign code.
+/// Describes the current memory of a source, without calling back into Python code.
 pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     if is_array(source) {
         return numpy::redescribe(source, descriptor);

@@ -54,7 +54,7 @@ pub(super) fn holder<'py>(py: Python<'py>, field: &Descriptor) -> Option<Bound<'
 /// Caches a storage that keeps the memory at these addresses for as long as it lives.
 pub(super) fn remember(storage: &Bound<'_, PyAny>, field: &Descriptor, memory: Range<usize>) -> PyResult<()> {
     let entry = Entry { storage: PyWeakrefReference::new(storage)?.unbind(), memory };
-    // The replaced entry is dropped outside the borrow: its drop may run foreign code.
+    // The replaced entry is dropped outside the borrow: its drop may run Python code.
     let old = KNOWN.with(|known| known.try_borrow_mut().ok().and_then(|mut known| known[place(field)].replace(entry)));
     drop(old);
     Ok(())

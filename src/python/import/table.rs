@@ -1,7 +1,7 @@
 //! Imports an object: by its type, or else, after wrappers are peeled in a loop, by its other protocols. Then runs hooks, makes
 //! streams wait, and sets the metadata.
 //!
-//! Each importer returns `false` if the object lacks its protocol, and the next one is tried. The first protocol that the
+//! Each importer returns `false` if the object does not have its protocol, and the next one is tried. The first protocol that the
 //! object has is final: its errors, and the producer's, reach the caller.
 
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ use crate::python::import::{
 use crate::python::own_classes;
 use crate::tensor::Tensor;
 
-/// Imports an object by one protocol: fills in the descriptor and the rest of the result. `false` if the object lacks it.
+/// Imports an object by one protocol: fills in the descriptor and the rest of the result. `false` if the object does not have it.
 type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'_, 'py>) -> PyResult<bool>;
 
 /// One protocol.
@@ -41,7 +41,7 @@ impl Protocol {
         Protocol { name, import, has_metadata, attributes: Names::NONE }
     }
 
-    /// Imports an object by this protocol. `false` if the object lacks it.
+    /// Imports an object by this protocol. `false` if the object does not have it.
     #[inline(always)]
     fn import_by<'py>(
         &self,
@@ -264,7 +264,7 @@ fn peel<'a, 'py>(
 }
 
 /// Finishes the import of an object with memory: runs `acquire`, then makes streams wait. `acquire` comes first, as it may move
-/// elements on a device. Both may run foreign code.
+/// elements on a device. Both may run Python code.
 #[inline(always)]
 fn finish<'py>(
     object: &Bound<'py, PyAny>,
@@ -329,7 +329,7 @@ pub fn share<'py>(
 ) -> PyResult<Option<Release>> {
     debug_assert!(request.ownership == Ownership::Share, "a request for memory that does not outlive the call");
     if let Some(own) = own_classes::tensor(object) {
-        // A clone keeps layout, padding and alignment, which a descriptor lacks.
+        // A clone keeps layout, padding and alignment, which a descriptor does not have.
         *tensor = own.clone();
         if tensor.descriptor().device() != Device::CPU {
             // Only for the streams.

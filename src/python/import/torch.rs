@@ -96,7 +96,7 @@ fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, work: impl FnOnce() -> P
 pub(super) struct Storage<'py>(Bound<'py, PyAny>);
 
 impl<'py> Storage<'py> {
-    /// Returns the storage of a tensor. An active mode of PyTorch may run foreign code here.
+    /// Returns the storage of a tensor. An active mode of PyTorch may run Python code here.
     pub(super) fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
         let py = tensor.py();
         let api = Api::get(py)?;
@@ -108,7 +108,7 @@ impl<'py> Storage<'py> {
         Err(ExchangeError::new("untyped_storage()", &allowed, &got).into())
     }
 
-    /// Whether all elements of a field are in the storage's memory. Runs no foreign code.
+    /// Whether all elements of a field are in the storage's memory. Does not call back into Python code.
     fn contains(&self, field: &Descriptor) -> PyResult<bool> {
         py_owner::has_elements(&self.0, field)
     }
@@ -159,7 +159,7 @@ pub(super) fn import(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    // Before the memory is described: foreign code may run here.
+    // Before the memory is described: Python code may run here.
     refuse_more(tensor, request, false)?;
     describe(tensor, version, borrow, imported.descriptor)?;
     // Only complex numbers are conjugated; to ask takes as long as to describe.
@@ -175,7 +175,7 @@ pub(super) fn import(
     }
     let storage = Storage::of(tensor)?;
     storage.pin(imported.descriptor.device())?;
-    // Described again, now that nothing moves the memory: the calls above may have run foreign code.
+    // Described again, now that nothing moves the memory: the calls above may have run Python code.
     describe(tensor, version, borrow, imported.descriptor)?;
     storage.check_contains(imported.descriptor)?;
     storage.remember(imported.descriptor)?;
@@ -216,7 +216,7 @@ pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 /// Rejects a tensor that is more than the elements in its memory: one that autograd tracks, if the request needs that, and one
-/// that is negated lazily, or conjugated if it `may_be_complex`. Foreign code may run: methods of a subclass, modes of PyTorch,
+/// that is negated lazily, or conjugated if it `may_be_complex`. Python code may run: methods of a subclass, modes of PyTorch,
 /// and other threads.
 pub(super) fn refuse_more(tensor: &Bound<'_, PyAny>, request: &Request<'_, '_>, may_be_complex: bool) -> PyResult<()> {
     if request.writes_or_keeps() {

@@ -181,7 +181,7 @@ fn torch_borrow(
 }
 
 /// Returns the function that described a PyTorch tensor before; `None` for other objects. Runs no
-/// foreign code, whatever has happened to the tensor's class since.
+/// Python code, also if the tensor's class has changed since.
 pub(super) fn torch_table(object: &Bound<'_, PyAny>) -> Option<&'static TorchTable> {
     let known = TORCH_TABLE.get(object.py())?;
     // SAFETY: two live types.

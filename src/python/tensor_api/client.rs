@@ -62,7 +62,7 @@ pub(crate) fn find(class: &Bound<'_, PyType>) -> PyResult<Option<Api>> {
     if unsafe { (&raw const (*api).version).read() } != VERSION {
         return Ok(None);
     }
-    // SAFETY: as above, and of this version.
+    // SAFETY: the version is ours, so the static table has this layout.
     let api = Api(unsafe { &*api });
     // The class stays alive, so that no other has its address. This happens once, unless Python code replaces the class.
     let class = class.clone().unbind().into_ptr().cast();
@@ -90,7 +90,7 @@ impl Api {
         })
     }
 
-    /// Waits for device work on memory that the host can reach, in whatever stream.
+    /// Waits for device work on memory that the host can reach, in any stream.
     #[cold]
     pub(crate) fn synchronize(self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         self.call(tensor, FOR_HOST, |raw| {

@@ -6,7 +6,7 @@
 //! extension that finds a table of another [`VERSION`] uses DLPack.
 //!
 //! - The lists of a [`RawTensor`] belong to the tensor that it describes, and live as long as that, also if its metadata is replaced.
-//! - The owner in it counts one user. Who has taken it over releases it once, by the function that stands beside it, on any thread.
+//! - The owner in it counts one user. Who has taken it over releases it once, by the function that comes with it, on any thread.
 //! - To a module, its own owner is lent: wrapped again and again, owners would form a chain that grows with every round trip.
 //! - The numbers of a [`RawTensor`] are checked like those of any DLPack tensor. Its addresses are believed.
 

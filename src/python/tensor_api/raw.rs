@@ -24,7 +24,7 @@ pub struct RawTensor {
     /// NULL for memory without an owner.
     owner: *mut c_void,
     release: Release,
-    /// This list and the next ones have an entry for each dimension, or are NULL for what was not set.
+    /// This list and the next ones have an entry for each dimension, or are NULL for unset ones.
     labels: *const Label,
     origin: *const i64,
     halo: *const [i64; 2],
@@ -120,7 +120,7 @@ impl RawTensor {
     /// Returns the metadata.
     ///
     /// # Errors
-    /// [`DimsError`] for labels that are no dims.
+    /// [`DimsError`] for labels that are not dims.
     ///
     /// # Safety
     /// - The lists live and do not change during the call.
@@ -136,7 +136,7 @@ impl RawTensor {
     /// Returns what the allocation promised.
     ///
     /// # Errors
-    /// [`crate::LayoutError`] for ranks that are no layout.
+    /// [`crate::LayoutError`] for ranks that are not a layout.
     ///
     /// # Safety
     /// - The lists live and do not change during the call.

@@ -128,7 +128,7 @@ pub(in crate::tensor) fn retry(count: usize) -> bool {
     let waiting = LATER.with(|later| later.len()).unwrap_or(0);
     for _ in 0..count.min(waiting) {
         let oldest = LATER.with(VecDeque::pop_front).flatten();
-        // Foreign code runs here, not under the lock.
+        // Code of other libraries runs here, not under the lock.
         let Some((uses, owner)) = oldest else { break };
         any |= try_after_work(uses, owner);
     }

@@ -10,7 +10,7 @@ use crate::error::{ExchangeError, ExchangeErrorKind};
 /// one for each thread.
 const GUARD: usize = 1 << (usize::BITS / 2);
 
-/// The largest count beside which another guard may be counted. The rest is room for threads that are about to fail.
+/// The largest count to which another guard may be added. The rest is room for threads that are about to fail.
 const MOST: usize = usize::MAX / 2;
 
 /// Counts one guard while it lives.

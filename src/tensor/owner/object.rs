@@ -16,7 +16,7 @@ pub(super) struct Object {
 // SAFETY: by the contract of `Owner::object` any thread may release the object; nothing else is done with it.
 #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Send for Object {}
-// SAFETY: as above.
+// SAFETY: by the contract of `Owner::object` any thread may release the object; nothing else is done with it.
 #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Sync for Object {}
 

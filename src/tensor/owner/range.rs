@@ -14,7 +14,7 @@ pub(super) struct Range {
 // SAFETY: the address is only returned; an owner may be dropped on any thread.
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Send for Range {}
-// SAFETY: as above.
+// SAFETY: the address is only returned; an owner may be dropped on any thread.
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Sync for Range {}
 

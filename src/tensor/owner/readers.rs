@@ -59,7 +59,7 @@ impl Owner {
     }
 
     /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
-    /// waits for `read`, so `read` must neither allocate a tensor nor drop an owner: both may run foreign code, which may
+    /// waits for `read`, so `read` must neither allocate a tensor nor drop an owner: both may run code of other libraries, which may
     /// export the memory or wait for an export.
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
         let Some(inner) = &self.0 else { return Ok(read()) };

@@ -15,7 +15,7 @@ use crate::stream::{Point, Step, Stream};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A program's reference to an object of the driver; 0 is none.
+/// A program's reference to an object of the driver; 0 means none.
 pub type Handle = u64;
 
 /// The most devices, as each takes addresses.

@@ -46,7 +46,7 @@ impl<T> Out<T> {
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
-// Pointers are copied whatever they point to, which a derived implementation would not do.
+// Pointers to all types are copied, which a derived implementation would not do.
 macro_rules! copied {
     ($($pointer:ident)*) => {$(
         impl<T> Clone for $pointer<T> {

@@ -241,7 +241,7 @@ impl Driver {
         }
         let touches = launch.touches.clone();
         match self.submit(stream, Operation::new(kernel.name, touches, Work::Kernel(launch))) {
-            // A failing kernel is no error of its launch, but of later calls.
+            // A failing kernel is not an error of its launch, but of later calls.
             Err(Failure::INVALID_VALUE) => self.devices[device].fault = Some(Failure::ILLEGAL_ADDRESS),
             outcome => {
                 outcome?;

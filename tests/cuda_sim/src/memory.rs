@@ -149,7 +149,7 @@ impl Memory {
         copy(self.place(destination), self.place(source), bytes as usize)
     }
 
-    /// Copies `bytes`, which are no device memory, to an address, and returns whether its memory exists.
+    /// Copies `bytes`, which are not device memory, to an address, and returns whether its memory exists.
     pub fn write(&self, destination: u64, bytes: &[u8]) -> bool {
         copy(self.place(destination), Place::Known(bytes.as_ptr().cast_mut()), bytes.len())
     }

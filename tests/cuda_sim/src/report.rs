@@ -41,7 +41,7 @@ counters! {
     no_context,
     /// Calls made while another device's context was current.
     foreign_context,
-    /// Kernels that accessed memory of a device that is no peer.
+    /// Kernels that accessed memory of a device that is not a peer.
     no_peer_access,
     /// Allocations that were live when their context was destroyed.
     lost_with_context,

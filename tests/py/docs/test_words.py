@@ -20,7 +20,7 @@ WORDS = {
     r"\black(s|ed|ing)?\b": "does not have",
     # "is no X" as a predicate; "there is no X" and "is no longer" are English.
     r"(?<![Tt]here )\b(is|are|was|were) no (?!longer\b|more\b|other\b)(?=[a-z])": "is not a",
-    r"\b(is|are|was|were) none\b": "does not exist, is not",
+    r"(?<![Tt]here )\b(is|are|was|were) none\b": "does not exist, is not",
     r"\b[Aa]s above\b": "say it again, in a few words",
     r"\b[Ww]hatever\b": "for every, all, any",
     # A clause as a noun after a preposition: "of what is left".
@@ -32,28 +32,33 @@ IN_MESSAGES = {r"\bwanted\b", r"\b[Aa]llowed (is|are)\b"}
 
 #: This file, which has the words.
 EXEMPT = "tests/py/docs/test_words.py"
-SUFFIXES = (".md", ".py", ".sh")
+SUFFIXES = (".md", ".py", ".pyi", ".sh", ".rs")
 
 #: A quoted message, a code block of a page, an interface of another library.
-QUOTED = re.compile(r"match=.*|^>>> .*|^\w+(\.\w+)*(Error|Warning): .*|_foreign_\w+", re.MULTILINE)
+QUOTED = re.compile(r"match=.*|^>>> .*|^\w+(\.\w+)*(Error|Warning): .*|_foreign_\w+|Owner(::|\()foreign", re.MULTILINE)
 
 
 def files() -> list[Path]:
-    """Return the files of the repository with prose: pages, Python, scripts."""
+    """Return the files of the repository with prose: pages, Python, scripts, and comments in Rust."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     return [ROOT / name for name in listed if name.endswith(SUFFIXES) and name != EXEMPT]
+
+
+def prose(file: Path) -> str:
+    """Return the text of a file without quotations; of a file in Rust the comments."""
+    text = file.read_text(encoding="utf8")
+    if file.suffix == ".rs":
+        text = "\n".join(line.partition("//")[2] for line in text.splitlines())
+    return QUOTED.sub("", text)
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_the_word_is_not_used(word: str) -> None:
     found = []
     for file in files():
-        # Tests quote messages of the compiled module.
-        if word in IN_MESSAGES and "tests" in file.parts:
+        # Tests, stubs and comments quote messages of the compiled module.
+        if word in IN_MESSAGES and (file.suffix in (".rs", ".pyi") or "tests" in file.parts):
             continue
-        text = QUOTED.sub("", file.read_text(encoding="utf8"))
-        lines = enumerate(text.splitlines(), 1)
-        found += [
-            f"{file.relative_to(ROOT)}:{number}: {line.strip()}" for number, line in lines if re.search(word, line)
-        ]
+        name, lines = file.relative_to(ROOT), enumerate(prose(file).splitlines(), 1)
+        found += [f"{name}:{number}: {line.strip()}" for number, line in lines if re.search(word, line)]
     assert found == [], f"write instead: {WORDS[word]}"

@@ -1,4 +1,4 @@
-"""`dlfield.gt4py` beside gt4py.storage: presets, labels and signatures of its annotations, and a missing GT4Py."""
+"""`dlfield.gt4py` and gt4py.storage: presets, labels and signatures of its annotations, and a missing GT4Py."""
 # ruff: noqa: F821 (names of GTScript in the body of a stencil)
 
 from collections.abc import Callable, Iterator

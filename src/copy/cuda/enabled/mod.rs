@@ -82,7 +82,7 @@ unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
         return unsafe { cross::copy_across(link, work) };
     }
     wait(writes, reads)?;
-    // SAFETY: as above.
+    // SAFETY: passed on from the caller: both memories exist; `wait` has ordered the streams.
     let carried = unsafe { cross::copy_across(link, work) };
     carried.and(wait(reads, writes))
 }

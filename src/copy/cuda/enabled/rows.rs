@@ -162,7 +162,7 @@ impl Rows<'_> {
         let device = CUmemorytype::CU_MEMORYTYPE_DEVICE;
         each(self.outer, self.start, &mut |to, from| {
             let (to, from) = (to.expose_provenance() as u64, from.expose_provenance() as u64);
-            // SAFETY: as above.
+            // SAFETY: passed on from the caller: the rows are inside memory of the two devices.
             let (result, function) = unsafe {
                 if self.height == 1 {
                     let result = sys::cuMemcpyPeerAsync(to, to_context, from, from_context, self.width, raw(stream));

@@ -30,7 +30,7 @@ pub(super) struct Context {
 
 // SAFETY: the handles are only given to the driver, which takes them from any thread.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: the handles are only given to the driver, which takes them from any thread.
 unsafe impl Sync for Context {}
 
 /// Returns the driver, or why there is none.

@@ -23,7 +23,7 @@ pub(super) struct Event {
 
 // SAFETY: the handle is only given to the driver, which takes it from any thread.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: the handle is only given to the driver, which takes it from any thread.
 unsafe impl Sync for Event {}
 
 impl Event {

@@ -39,7 +39,7 @@ fn byte(of: c_char) -> u8 {
     byte
 }
 
-/// Returns the number that a device has in every process, whatever devices these see.
+/// Returns the number that a device has in every process, regardless of the devices that it sees.
 fn uuid(device: Device) -> Result<[u8; 16], DeviceError> {
     // A context would take memory of each device that is asked.
     found(device)?;
@@ -89,7 +89,7 @@ impl OpenedMemory {
         check(device, "cuIpcOpenMemHandle", result)?;
         // From here on it is closed on an error, too.
         let memory = OpenedMemory { device, base: usize::try_from(opened).unwrap_or(0), lock };
-        // SAFETY: as above.
+        // SAFETY: the driver writes to live variables.
         let result = unsafe { sys::cuMemGetAddressRange_v2(&raw mut base, &raw mut size, opened) };
         check(device, "cuMemGetAddressRange", result)?;
         let left = opened.checked_sub(base).and_then(|first| size.checked_sub(usize::try_from(first).ok()?));

@@ -1,7 +1,7 @@
 //! The lock that says whether other processes have memory open.
 //!
 //! Each process that has it open holds a shared lock on one file, and it is freed when an exclusive lock can be had. The system
-//! takes back the lock of a process that ends, whatever ends it.
+//! takes back the lock of a process that ends in any way.
 
 #![allow(unsafe_code, reason = "functions of the system")]
 
@@ -25,7 +25,7 @@ mod twin {
     impl UseLock {
         /// Duplicates an open file.
         pub(in super::super) fn of(file: i32) -> Result<UseLock> {
-            // SAFETY: nothing but the duplicate is made of the number; of one that is no open file the system makes none.
+            // SAFETY: nothing but the duplicate is made of the number; of one that is not an open file the system makes none.
             let file = (file >= 0).then(|| unsafe { BorrowedFd::borrow_raw(file) }.try_clone_to_owned());
             match file {
                 Some(Ok(file)) => Ok(UseLock { file, process: std::process::id() }),

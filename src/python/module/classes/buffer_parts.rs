@@ -24,7 +24,7 @@ pub(crate) struct Parts {
     pub(crate) ndim: c_int,
     pub(crate) is_c: bool,
     pub(crate) is_f: bool,
-    /// `None` if Python's `struct` formats lack the element type.
+    /// `None` if Python's `struct` formats do not have the element type.
     pub(crate) format: Option<&'static CStr>,
     pub(crate) shape: Extents,
     pub(crate) strides: Extents,

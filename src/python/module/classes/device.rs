@@ -75,7 +75,7 @@ impl PyDevice {
     }
 }
 
-/// The error for a name that is no device's, with the nearest one. Short ones all resemble each other.
+/// The error for a name that is not a device's, with the nearest one. Short ones all resemble each other.
 #[cold]
 fn unknown_name(py: Python<'_>, text: &str, error: &DeviceError) -> PyErr {
     let lower = text.to_lowercase();

@@ -116,7 +116,8 @@ pub(crate) fn create<'py, T: HasFreelist>(
         unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
         object
     } else {
-        // SAFETY: as above; the entries below the count are freed objects of this class: untracked, without weak references, and
+        // SAFETY: the freelist is used attached, by one thread at a time; the entries below the count are freed objects
+        // of this class: untracked, without weak references, and
         // with a value as good as blank.
         unsafe {
             (*freed).count -= 1;
@@ -127,7 +128,7 @@ pub(crate) fn create<'py, T: HasFreelist>(
     // SAFETY: a new object, to which only this function has a reference.
     fill(unsafe { value(object.as_ptr()).as_mut() })?;
     if T::HAS_TRAVERSE {
-        // SAFETY: as above, and untracked so far.
+        // SAFETY: a new object with GC support that is untracked so far.
         unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
     }
     Ok(object)

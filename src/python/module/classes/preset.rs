@@ -34,7 +34,7 @@ impl PyPreset {
         PyDevice(self.0.device())
     }
 
-    /// Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets that align in bytes have
+    /// Alignment in elements of the aligned index and of every row at that index; 1 means no alignment. Presets that align in bytes have
     /// 1: those of array frameworks, which align the start of the memory and keep rows compact, and "gt4py.next".
     #[getter]
     fn alignment(&self) -> u32 {

@@ -52,7 +52,8 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
         false => null_mut(),
     };
     let strides = if requests(flags, ffi::PyBUF_F_CONTIGUOUS) { &parts.f_strides } else { &parts.strides };
-    // SAFETY: `view` as above. The numbers live as long as the tensor, to which `obj` is a reference, and consumers do not
+    // SAFETY: `view` is the interpreter's struct to fill. The numbers live as long as the tensor, to which `obj` is a
+    // reference, and consumers do not
     // write to them.
     unsafe {
         (*view).buf = descriptor.ptr().cast();

@@ -158,7 +158,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
         if out.is_null() {
             return Err(null("out"));
         }
-        // SAFETY: as above.
+        // SAFETY: the caller's out pointer, which is not NULL; the object is of our type.
         unsafe {
             let tensor = awaited(py, object)?;
             check_writable(&tensor.get().0)?;
@@ -179,7 +179,7 @@ unsafe extern "C" fn to_object(managed: *mut DLManagedTensorVersioned, out: *mut
         if out.is_null() {
             return Err(null("out_py_object"));
         }
-        // SAFETY: as above; the header requires that the struct describes the memory correctly, and `adopt` checks its
+        // SAFETY: `out` is not NULL; the header requires that the struct describes the memory correctly, and `adopt` checks its
         // numbers.
         unsafe {
             let tensor = crate::python::import::adopt(py, managed)?;
@@ -207,7 +207,7 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         // The caller may launch work on the stream at once.
         cuda::init(device)?;
         let stream = current_stream(device).handle();
-        // SAFETY: as above.
+        // SAFETY: the caller's out pointer, which is not NULL.
         unsafe { *out = without_provenance_mut(usize::try_from(stream).unwrap_or(0)) };
         Ok(())
     })
@@ -228,7 +228,7 @@ unsafe extern "C" fn allocate(
         // SAFETY: the header requires NULL or a live prototype.
         let prototype = unsafe { prototype.as_ref() }.ok_or_else(|| null_pointer("prototype"))?;
         let managed = allocated(prototype)?;
-        // SAFETY: as above.
+        // SAFETY: the caller's out pointer, which is not NULL.
         unsafe { *out = managed.into_raw() };
         Ok(())
     }));

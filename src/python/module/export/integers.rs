@@ -50,7 +50,7 @@ pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &st
     let cast =
         py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (array, dtype::to_numpy(py, wanted)?));
     cast.map_err(|error| {
-        // The element types that NumPy lacks are not cast from objects.
+        // The element types that NumPy does not have are not cast from objects.
         let is_type_error = error.is_instance_of::<PyTypeError>(py);
         let message =
             format!("{argument}: integers of more than 64 bits cannot be cast to {wanted}; cast them to float64 first");

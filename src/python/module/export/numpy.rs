@@ -138,7 +138,7 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
     Ok(made)
 }
 
-/// Casts an array of a type that tensors lack, with its labels: of the other byte order, as old NetCDF files have it, to the same
+/// Casts an array of a type that tensors do not have, with its labels: of the other byte order, as old NetCDF files have it, to the same
 /// numbers; `longdouble` and its complex numbers to `wanted`. `None` for any other array. Errors call the array `argument`.
 #[cold]
 pub(crate) fn converted(value: &Bound<'_, PyAny>, wanted: Option<DType>, argument: &str) -> PyResult<Option<Tensor>> {
@@ -160,7 +160,7 @@ pub(crate) fn native_dtype<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bo
     dtype.call_method1("newbyteorder", ("=",)).map(Some)
 }
 
-/// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.
+/// Gives a tensor that NumPy converted the metadata that NumPy's array does not have.
 pub(crate) fn with_metadata_of(value: &Bound<'_, PyAny>, mut tensor: Tensor) -> PyResult<Tensor> {
     tensor.relabel(import::metadata_of(value)?)?;
     Ok(tensor)
@@ -177,7 +177,7 @@ pub(crate) fn check_number(py: Python<'_>, tensor: &Tensor, wanted: DType, argum
     integers::check_one(&view(py, &copies::to(py, tensor, Device::CPU, None)?)?, wanted, argument)
 }
 
-/// The error for a value that is not repeated to the shape of what it is assigned to.
+/// The error for a value that is not repeated to the shape of its target.
 pub(crate) fn shape_error(argument: &str, got: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> PyErr {
     let (expected, got) = (args::shown(expected), args::shown(got));
     ErrorKind::Layout.error(format!("{argument}: expected a shape that repeats to {expected}, got {got}"))

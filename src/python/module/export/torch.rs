@@ -47,7 +47,7 @@ torch.Tensor
 Raises
 ------
 ExchangeError
-    `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
+    `copy=False` and the memory is read-only or has negative strides; or PyTorch does not have the dtype.
 NotAnArrayError, DTypeError, DeviceError
     As for `from_dlpack`.
 ImportError

@@ -144,7 +144,7 @@ for: an object with the buffer protocol, or an array on `device`. The field keep
 \n\
 Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another\n\
 type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a\n\
-stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders\n\
+stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders\n\
 strides by I, J and K, and `dims` has several other labels and none of these.\n\
 \n",
                 $($example, "\n",)*
@@ -245,7 +245,7 @@ allocation! {
     /// Allocates a field like `data` with undefined values.
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl
@@ -261,7 +261,7 @@ allocation! {
     /// Allocates a field of zeros like `data`.
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl, numpy as np
@@ -277,7 +277,7 @@ allocation! {
     /// Allocates a field of ones like `data`.
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl
@@ -293,7 +293,7 @@ allocation! {
     /// Allocates a field like `data` with every element `fill_value`.
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
-    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl

@@ -53,7 +53,7 @@ pub(super) fn fill(
     tensor: &mut Tensor,
 ) -> PyResult<()> {
     place(call, buffer, spec, Contents::Undefined, tensor)?;
-    // SAFETY: the field is in a buffer that is writable, as above.
+    // SAFETY: the field is in a buffer that is exported as writable and kept by the owner.
     Ok(call.detached(spec, || unsafe { tensor.fill(element) })?)
 }
 
@@ -70,7 +70,7 @@ pub(super) fn copy(
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     place(call, buffer, spec, Contents::Undefined, tensor)?;
     let to = &*tensor;
-    // SAFETY: as above; the copy may overlap.
+    // SAFETY: the field is in a buffer that is exported as writable and kept by the owner; the copy may overlap.
     let assign = |from: &Tensor| interrupt::detach(py, || unsafe { to.assign(from) });
     if known {
         match assign(data) {

@@ -96,7 +96,7 @@ impl Keywords<'_, '_> {
         others.iter().all(|other| other.is_none())
     }
 
-    /// Applies the keywords to `spec`. A sub-array type has added `data` trailing dimensions, for which the lists may lack
+    /// Applies the keywords to `spec`. A sub-array type has added `data` trailing dimensions, for which the lists may not have
     /// entries.
     #[inline]
     pub(super) fn apply(&self, spec: &mut Spec, data: usize) -> PyResult<()> {
@@ -191,7 +191,7 @@ impl Keywords<'_, '_> {
     }
 }
 
-/// The error for a padding that is no text.
+/// The error for a padding that is not a text.
 #[cold]
 fn no_padding(given: &Bound<'_, PyAny>) -> PyErr {
     let what = args::shown(given);

@@ -143,7 +143,7 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 /// Raises
 /// ------
 /// LayoutError, DimsError, DTypeError
-///     An argument that does not fit the others, or that is no such thing.
+///     An argument that does not fit the others, or that has a wrong type.
 /// ExchangeError
 ///     Another number of strides than of dimensions; strides that are not whole elements, elements that leave the address space, address 0 with elements.
 /// DeviceError
@@ -219,7 +219,7 @@ fn from_pointer<'py>(
 /// NotAnArrayError
 ///     `buf` has no memory to share, or is a pointer of ctypes, whose buffer is the pointer itself.
 /// LayoutError, DimsError, DTypeError
-///     An argument that does not fit the others, or that is no such thing; memory with gaps.
+///     An argument that does not fit the others, or that has a wrong type; memory with gaps.
 /// ExchangeError
 ///     Elements outside the buffer; strides that are not whole elements.
 ///

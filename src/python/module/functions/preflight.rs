@@ -39,7 +39,7 @@ impl PyPreflight {
         self.0.verdict.name()
     }
 
-    /// What was found and what is allowed; empty if there is no obstacle.
+    /// Why it would copy or fail; empty if there is no obstacle.
     #[getter]
     fn reason(&self) -> &str {
         &self.0.reason
@@ -145,7 +145,7 @@ fn of_object(
     let found = match values::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if ErrorKind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
-        // `__array__` raises ValueError for what it cannot share.
+        // `__array__` raises ValueError for memory that it cannot share.
         Err(error) if error.is_instance_of::<PyValueError>(py) => {
             match interrupt::answer(py, import::own(obj, None))? {
                 // The producer exports a copy, whose description differs from that of the object.
@@ -178,7 +178,7 @@ fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyR
     Ok(preflight(field, target, write, support))
 }
 
-/// Tries whether the installed framework shares elements of this type, copies them, or lacks the type.
+/// Tries whether the installed framework shares elements of this type, copies them, or does not have the type.
 fn dtype_support(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
     let functions = package::functions(py)?;
     let answer: Option<bool> = functions.call_method1(intern!(py, "shares"), (target.name(), dtype))?.extract()?;

@@ -1,9 +1,9 @@
-//! Hints for the attributes of arrays of other libraries that tensors and descriptors lack.
+//! Hints for the attributes of arrays of other libraries that tensors and descriptors do not have.
 //!
 //! They are descriptors on the class, which its metaclass leaves out of `dir`, so that `help` and completion show what works. With a
 //! `__getattr__` instead, Python would ask it for every attribute, and make an object of each method that is called: `to_numpy()`
 //! took 130 ns without it and 210 with it, `numpy.from_dlpack(field)` 400 and 475, an absent attribute 26 and 380 (CPython 3.11,
-//! 2026-11-28). All that the metaclass costs is 60 ns in `isinstance(obj, dl.Tensor)` for an object that is none.
+//! 2026-11-28). All that the metaclass costs is 60 ns in `isinstance(obj, dl.Tensor)` for an object that is not a tensor.
 
 #![allow(unsafe_code, reason = "only classes of Python can be given a metaclass otherwise")]
 
@@ -124,7 +124,7 @@ impl Absent {
 
 #[pymethods]
 impl PyTensor {
-    /// The names of the attributes, without those that tensors lack.
+    /// The names of the attributes, without those that tensors do not have.
     fn __dir__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         names(&slf.get_type())
     }
@@ -132,7 +132,7 @@ impl PyTensor {
 
 #[pymethods]
 impl PyDescriptor {
-    /// The names of the attributes, without those that descriptors lack.
+    /// The names of the attributes, without those that descriptors do not have.
     fn __dir__<'py>(slf: &Bound<'py, PyDescriptor>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         names(&slf.get_type())
     }
@@ -170,7 +170,7 @@ fn hide(class: &Bound<'_, PyType>) -> PyResult<()> {
     Ok(())
 }
 
-/// Adds a hint to the types for each attribute of other arrays that they lack.
+/// Adds a hint to the types for each attribute of other arrays that they do not have.
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     // By import: without NumPy, the crate `numpy` would panic.
     let (ty, array) = (py.get_type::<PyTensor>(), py.import("numpy")?.getattr("ndarray")?);

@@ -192,7 +192,7 @@ fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>, error: PyErr) -> PyRe
     if shape.len() != dims.len() {
         return Err(error);
     }
-    // Wrong labels are the error, whatever the elements are.
+    // Wrong labels are the error, for all elements.
     let mut cast = Tensor::empty(&Spec::new(&shape, to.descriptor().dtype()).dims(dims.clone()))?;
     broadcast_by_label(value.py(), &cast, to, false)?;
     cast = export::numpy::cast(&array, to.descriptor().dtype(), "value")?;
@@ -202,7 +202,7 @@ fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>, error: PyErr) -> PyRe
 
 /// Broadcasts a value by label to the tensor that it is assigned to. Returns `None` if nothing has to change, or if the
 /// value is assigned by position: an array without labels; or one of our tensors with only the standard labels, if it has
-/// as many dimensions as the target, or a label that the target lacks. Sizes do not affect this choice.
+/// as many dimensions as the target, or a label that the target does not have. Sizes do not affect this choice.
 fn broadcast_by_label(py: Python<'_>, value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult<Option<Tensor>> {
     let has_dims = value.descriptor().dims().is_some();
     let as_many = value.descriptor().ndim() == to.descriptor().ndim();

@@ -163,7 +163,7 @@ impl<'py> LibraryKey<'py> {
     /// device, in order with the work on both.
     ///
     /// NumPy itself would read only arrays on the host, and CuPy only its own. A mask with labels that does not have the field's
-    /// first dimensions, in order, is matched by label and repeated; a label that the field lacks is an error.
+    /// first dimensions, in order, is matched by label and repeated; a label that the field does not have is an error.
     pub(super) fn new(field: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<LibraryKey<'py>> {
         let py = key.py();
         let device = field.descriptor().device();
@@ -236,7 +236,7 @@ fn converted<'py>(
     let near = if device.is_cuda() { device } else { Device::CPU };
     let mut array = copies::to(py, &array, near, None)?;
     if !is_own {
-        // The imports of other parts and of an assigned value run foreign code, which may free the array's memory.
+        // The imports of other parts and of an assigned value run Python code, which may free the array's memory.
         array = array.copy()?;
     }
     let array = PyTensor::create(py, array.into_readable())?;
@@ -249,8 +249,8 @@ pub(super) fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
 }
 
-/// Repeats a mask by label along the dimensions of a field that it lacks, unless it has the field's first dimensions, in order:
-/// then it is used by position, and so is a tensor with the default labels if the field lacks one of them.
+/// Repeats a mask by label along the dimensions of a field that it does not have, unless it has the field's first dimensions, in order:
+/// then it is used by position, and so is a tensor with the default labels if the field does not have one of them.
 fn by_label(mask: Tensor, field: &Tensor) -> PyResult<Tensor> {
     let (own, dims) = (mask.dims(), field.dims());
     let leads = own.iter().eq(dims.iter().take(own.len()));
@@ -295,7 +295,7 @@ fn check_labels(field: &Tensor, parts: &[Bound<'_, PyAny>], masks: &[Option<Tens
     Ok(())
 }
 
-/// How many dimensions of a field a part of a key stands for that is no mask of another library than NumPy.
+/// How many dimensions of a field a part of a key stands for that is not a mask of another library than NumPy.
 fn width(part: &Bound<'_, PyAny>) -> PyResult<usize> {
     if part.is_none() || part.is_instance_of::<PyEllipsis>() || part.is_instance_of::<PyBool>() {
         return Ok(0);

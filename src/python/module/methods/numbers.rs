@@ -92,7 +92,7 @@ impl PyTensor {
         slf.get_item(index)?.call_method0(name)
     }
 
-    /// Returns the elements as nested lists of Python numbers, copied from whatever device; one number without dimensions.
+    /// Returns the elements as nested lists of Python numbers, copied from any device; one number without dimensions.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.ones((2, 2), "int32").tolist()
@@ -101,7 +101,7 @@ impl PyTensor {
         on_host(slf)?.call_method0(intern!(slf.py(), "tolist"))
     }
 
-    /// Returns a copy of the elements as `bytes`, without padding, from whatever device. `order` is "C", "F" or "A", as for
+    /// Returns a copy of the elements as `bytes`, without padding, from any device. `order` is "C", "F" or "A", as for
     /// `numpy.ndarray.tobytes`.
     ///
     /// >>> import dlfield as dl
@@ -122,7 +122,7 @@ pub(crate) fn on_host<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, Py
     export::numpy::view(slf.py(), &copies::to(slf.py(), tensor, Device::CPU, None)?)
 }
 
-/// Returns the elements as a NumPy array to convert to a number. Many elements on a device are no number: for NumPy's error,
+/// Returns the elements as a NumPy array to convert to a number. Many elements on a device are not a number: for NumPy's error,
 /// the array has the shape and element type, and zeros.
 fn number_array<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let descriptor = slf.get().descriptor();

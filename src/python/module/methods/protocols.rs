@@ -19,7 +19,7 @@ use crate::python::module::{export, ufunc};
 impl PyTensor {
     /// Computes a ufunc by label: what NumPy calls for `np.add(a, b)`, `np.add.reduce(a)` and the like.
     ///
-    /// Matches dimensions by label, whatever their order; dimensions that an operand lacks, and sizes of 1, are repeated.
+    /// Matches dimensions by label, regardless of their order; dimensions that an operand does not have, and sizes of 1, are repeated.
     /// Returns `NotImplemented` if an operand defines its own `__array_ufunc__`.
     ///
     /// >>> import dlfield as dl, numpy as np

@@ -15,7 +15,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.ones((2, 3))
@@ -35,7 +35,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.full((2, 3), 2.0).prod("J").tolist()
@@ -54,7 +54,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.min()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2], [3, 0]]).min("I").tolist()
@@ -73,7 +73,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.max()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2], [3, 0]]).max().item()
@@ -91,7 +91,7 @@ impl PyTensor {
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.any()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> bool((dl.ones((2, 3)) > 1).any())
@@ -109,7 +109,7 @@ impl PyTensor {
     ///
     /// The halo counts, as for a NumPy array: `field.domain_view.all()` leaves it out.
     /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> bool((dl.ones((2, 3)) > 0).all())
@@ -128,7 +128,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-    /// `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2], [3, 4]]).mean("I").tolist()
@@ -147,7 +147,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-    /// `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.from_array([1.0, 3.0]).var().item()
@@ -166,7 +166,7 @@ impl PyTensor {
     /// The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
     /// xarray's `skipna=True` leaves NaN out.
     /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-    /// `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+    /// `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.from_array([1.0, 5.0]).std().item()

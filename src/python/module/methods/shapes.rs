@@ -56,7 +56,7 @@ impl PyTensor {
 
     /// Returns a view without the dimensions of one point, or without those in `axis`: a number, a label, or a tuple of these.
     ///
-    /// Raises `LayoutError` for an axis of more or fewer points, `DimsError` for an axis that the field lacks.
+    /// Raises `LayoutError` for an axis of more or fewer points, `DimsError` for an axis that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((1, 3, 1)).squeeze("K").dims
@@ -113,7 +113,7 @@ impl PyTensor {
         Ok(PyTensor::new(reshaped?))
     }
 
-    /// Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field lacks.
+    /// Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3, 4)).swapaxes("I", -1).dims

@@ -11,7 +11,7 @@ use crate::python::module::export::{self, cupy};
 impl PyTensor {
     /// The memory as a NumPy array, None if the host cannot read it.
     ///
-    /// It is no `memoryview`, as that of NumPy's arrays: netCDF4 takes an object with one for an array of NumPy's.
+    /// It is not a `memoryview`, as that of NumPy's arrays: netCDF4 takes an object with one for an array of NumPy's.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3)).data.shape

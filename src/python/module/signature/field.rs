@@ -128,7 +128,8 @@ impl Field {
 
     /// Copies the elements of a written field back into the caller's memory.
     pub(crate) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
-        // SAFETY: as above; `bind` has rejected read-only memory for written fields.
+        // SAFETY: races with other threads on the elements are the program's responsibility, as with NumPy; `bind` has
+        // rejected read-only memory for written fields.
         self.copying(py, "back", |writeback| unsafe { writeback.copy_back() })
     }
 

@@ -42,7 +42,7 @@ const FEW: usize = 16;
 ///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
 ///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
-///     for those of less than 16 bits that NumPy itself lacks (float8, int4). The host casts, so another dtype remains an error if
+///     for those of less than 16 bits that NumPy itself does not have (float8, int4). The host casts, so another dtype remains an error if
 ///     the host can reach neither the field nor the copy.
 /// allow_overlap
 ///     Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
@@ -133,7 +133,7 @@ impl PySignature {
     /// Raises
     /// ------
     /// TypeError
-    ///     No field is annotated, `annotated` is none of these, or an annotation in a mapping is text.
+    ///     No field is annotated, `annotated` is something else, or an annotation in a mapping is text.
     /// Exception
     ///     What the evaluation of annotations that are text raises, with a note that names the parameter.
     ///
@@ -176,7 +176,7 @@ impl PySignature {
     /// Raises
     /// ------
     /// TypeError
-    ///     `stencil` is none.
+    ///     `stencil` is of another type.
     ///
     /// Example
     /// -------

@@ -50,7 +50,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 /// dims
 ///     Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
 ///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
-///     indexed in the argument's own order, whatever its labels; they bound `BoundCall.domain` if the argument states them.
+///     indexed in the argument's own order, regardless of its labels; they bound `BoundCall.domain` if the argument states them.
 /// access
 ///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
 ///     their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
@@ -61,7 +61,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 ///     Alignment in bytes of the first compute point, the element at the origin.
 /// shape
 ///     The extents, in the order of `dims`: an integer for a fixed one, None for any, or the name of a size with an optional
-///     offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, whatever the labels. None: any extents.
+///     offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, regardless of the labels. None: any extents.
 /// optional
 ///     Whether the field may be left out, or be None.
 /// backend

@@ -88,7 +88,7 @@ fn computed<'py>(
     let space = outputs.space(&joined)?;
     outputs.check_halos(&operands)?;
     let library = ArrayLibrary::choose(&operands, &outputs)?;
-    // New results have the dimension order of the inputs, also beside an output in another order.
+    // New results have the dimension order of the inputs, also if an output has another order.
     let own = if outputs.0.is_empty() { joined } else { LabelledShape::broadcast(&[joined, space.clone()])? };
     let mut made = Results::new();
     if outputs.0.is_empty() || outputs.0.iter().any(|output| matches!(output, Output::New)) {

@@ -69,20 +69,20 @@ pub(super) enum Operand<'py> {
 }
 
 impl<'py> Operand<'py> {
-    /// Reads an operand; `beside` are all operands of the call. Returns `None` for an object that is no array or number, or
+    /// Reads an operand; `operands` are all operands of the call. Returns `None` for an object that is not an array or number, or
     /// that defines its own `__array_ufunc__`.
     #[inline]
-    pub(super) fn read(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
+    pub(super) fn read(value: &Bound<'py, PyAny>, operands: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
         if let Ok(tensor) = value.cast_exact::<PyTensor>() {
             return Ok(Some(Operand::Array(Array::of(tensor))));
         }
         if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
             return Ok(Some(Operand::Number(value.clone())));
         }
-        Operand::other(value, beside)
+        Operand::other(value, operands)
     }
 
-    fn other(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
+    fn other(value: &Bound<'py, PyAny>, operands: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
         if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
             return Ok(None);
         }
@@ -101,7 +101,7 @@ impl<'py> Operand<'py> {
             return Ok(Some(Operand::Number(values::as_array(value, "operand")?)));
         }
         // Of an object with memory on several devices, the memory on the first tensor's device.
-        let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
+        let tensor = operands.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
         let near = tensor.map_or(Device::CPU, |tensor| tensor.get().0.descriptor().device());
         if let Some(array) = Array::read_or_convert(value, near)? {
             return Ok(Some(Operand::Array(array)));
@@ -320,7 +320,7 @@ impl<'py> Operands<'py> {
         Ok(())
     }
 
-    /// Labels arrays as NumPy pairs their dimensions, from the last one on: nothing beside them has a dimension.
+    /// Labels arrays as NumPy pairs their dimensions, from the last one on: no other operand has a dimension.
     fn label_by_position(&mut self) -> PyResult<()> {
         let ndim = |array: &Array<'_>| array.tensor().descriptor().ndim();
         let most = self.arrays().map(ndim).max().unwrap_or(0);

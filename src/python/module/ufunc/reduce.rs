@@ -95,7 +95,7 @@ pub(super) fn reduce<'py>(
 }
 
 /// Reduces an array without labels into a tensor by position, and returns NumPy's array on the tensor's memory: `np.mean` and
-/// `np.var` go on with what they get, which has to be one of NumPy's.
+/// `np.var` go on with the result, which has to be one of NumPy's.
 fn by_position<'py>(
     ufunc: &Bound<'py, PyAny>,
     input: &Bound<'py, PyAny>,
@@ -165,7 +165,7 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
 /// Several labels that were given as a text or a list, as they are written in a tuple.
 pub(crate) fn labels_in(tensor: &Tensor, given: &Bound<'_, PyAny>) -> Option<String> {
     let (py, dims) = (given.py(), tensor.dims());
-    // One more than there are labels: then some of them are none.
+    // One more than there are labels: then some of them are not labels.
     let most = dims.len() + 1;
     let labels: Option<Vec<String>> = if let Ok(text) = given.cast::<PyString>() {
         Some(text.to_string_lossy().chars().take(most).map(String::from).collect())

@@ -1,4 +1,4 @@
-//! Bytes that another object keeps, with whatever format: the buffers of pickles.
+//! Bytes that another object keeps, with any format: the buffers of pickles.
 
 #![allow(unsafe_code, reason = "the producer vouches for the memory of its buffer")]
 

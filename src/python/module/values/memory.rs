@@ -1,4 +1,4 @@
-//! Contiguous memory of objects, whatever its elements are, and owners of memory that is given by its address.
+//! Contiguous memory of objects, of any elements, and owners of memory that is given by its address.
 
 use pyo3::prelude::*;
 
@@ -25,7 +25,7 @@ pub struct Memory {
     pub owner: Owner,
 }
 
-/// Returns the memory of an object with the buffer protocol, whatever the elements, or of an array of another protocol. The
+/// Returns the memory of an object with the buffer protocol, regardless of the elements, or of an array of another protocol. The
 /// errors name the argument.
 pub fn memory_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
     // A held buffer of a NumPy array does not stop `resize(refcheck=False)`; owning the array does.
@@ -85,7 +85,7 @@ pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Re
         return Err(not_owned(device).into());
     }
     let uses = if device.is_of_cuda() {
-        // Whatever frees the memory need not do so in the order of a stream.
+        // The function that frees the memory need not do so in the order of a stream.
         Some(StreamUses::of_import(device, current_stream(device).used(), false)?)
     } else {
         None

@@ -1,7 +1,7 @@
 //! A test double of the CUDA runtime: the functions that PyTorch calls, on the double of the driver.
 //!
 //! It is loaded before PyTorch, so its symbols hide those of the real library. That one is loaded too, and gets the calls that
-//! this one lacks; they fail, as it does not accept the double as a driver.
+//! this one does not have; they fail, as it does not accept the double as a driver.
 //!
 //! ```text
 //! driver      the driver's functions, found at run time     runtime   context, device and last error of a thread

@@ -47,7 +47,7 @@ macro_rules! cu {
 /// Calls a function of the driver and returns what it writes.
 macro_rules! get {
     (|$out:ident| $call:expr) => {{
-        // SAFETY: as above.
+        // SAFETY: the arguments are variables of the test, or addresses that the double checks.
         $crate::harness::result(|$out| unsafe { $call })
     }};
 }

@@ -85,7 +85,7 @@ impl PyTensor {
 }
 
 impl PyTensor {
-    /// The attributes that are shown beside the values.
+    /// The attributes that are shown after the values.
     pub(crate) fn attributes_text(&self, py: Python<'_>) -> PyResult<String> {
         let descriptor = self.descriptor();
         // Both only if the field states them: else they are zeros, and arithmetic does not compare them.

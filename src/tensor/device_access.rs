@@ -1,4 +1,4 @@
-//! Before memory is used: whether a device may use it; waits for the earlier work of devices.
+//! Checks that a device may use memory, and waits for the earlier work of devices. Called before elements are read or written.
 
 use super::Tensor;
 use crate::device::Device;

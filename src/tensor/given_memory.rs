@@ -1,4 +1,4 @@
-//! Fields laid into memory that exists.
+//! Lays fields into memory that the caller passes, by `buffer=`.
 
 #![allow(unsafe_code, reason = "the caller states what the memory is")]
 
