@@ -26,8 +26,8 @@ fn main() -> dlfield::Result<()> {
     let raw = field.to_versioned(false)?.into_raw();
     drop(field);
     // SAFETY: this is the struct that was made above, and nothing else has consumed it.
-    let managed =
-        unsafe { Managed::from_raw(raw) }.map_err(|_| dlfield::ExchangeError::NullPointer { field: "raw" })?;
+    let managed = unsafe { Managed::from_raw(raw) }
+        .map_err(|_| dlfield::ExchangeError::new("raw", &"the address of a DLPack struct", &"NULL"))?;
     // SAFETY: the struct describes valid memory, because it comes from `to_versioned`.
     let back = unsafe { Tensor::from_managed(managed) }?;
     assert_eq!(back.descriptor().ptr(), address);

@@ -1,5 +1,6 @@
 //! Devices of memory: DLPack's device types, with this crate's names.
 
+use crate::error::{DeviceError, DeviceErrorKind};
 use std::fmt;
 use std::str::FromStr;
 
@@ -40,138 +41,54 @@ pub struct Device {
     id: i32,
 }
 
-/// An invalid or unavailable device or stream.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeviceError {
-    /// An unknown device name.
-    #[error(
-        "device: {got:?} is not a device; allowed are 'cpu', 'cuda:N', 'cuda_host', 'cuda_managed', \
-         'gpu' (which is cuda:0) and the names of DLPack's other devices with ':N'"
-    )]
-    UnknownName {
-        /// The name given.
-        got: String,
-    },
-    /// A DLPack device outside the header.
-    #[error(
-        "device: DLPack device ({code}, {id}) is not a device; allowed are the device types of DLPack 1.3 with an id of 0 or more, 0 for memory of the host"
-    )]
-    UnknownCode {
-        /// `DLDevice.device_type`.
-        code: i64,
-        /// `DLDevice.device_id`.
-        id: i64,
-    },
-    /// A device on which this build cannot allocate.
-    #[error(
-        "device: cannot allocate on {device}: dlfield has no support for it; allowed are 'cpu', 'cuda:N', 'cuda_host' and 'cuda_managed'"
-    )]
-    NotSupported {
-        /// The device asked for.
-        device: Device,
-    },
-    /// A device whose memory this build cannot own.
-    #[error(
-        "device: the memory is on {device}, and dlfield can own memory of the host and of CUDA only; describe() it, or copy it to the host first"
-    )]
-    NotOwned {
-        /// Device of the memory.
-        device: Device,
-    },
-    /// Memory that the device wanted cannot access.
-    #[error("device: the memory is on {found}, wanted on {wanted}; copy it there: from_dlpack(obj, device='{wanted}')")]
-    Mismatch {
-        /// Device of the memory.
-        found: Device,
-        /// The device wanted.
-        wanted: Device,
-    },
-    /// An address that CUDA's driver does not know, wanted on a CUDA device.
-    #[error(
-        "device: {wanted} is requested, but according to the driver no CUDA memory is at {address:#x}; allowed is memory that \
-         CUDA allocated"
-    )]
-    NotOfCuda {
-        /// The address.
-        address: usize,
-        /// The device asked for.
-        wanted: Device,
-    },
-    /// A CUDA device that cannot be used.
-    #[error("device: {device} cannot be used: {why}")]
-    NoCuda {
-        /// The device asked for.
-        device: Device,
-        /// What is missing.
-        why: String,
-    },
-    /// A failed function of CUDA's driver.
-    #[error("device: {function} on {device} failed: {words} ({code})")]
-    Driver {
-        /// The device.
-        device: Device,
-        /// The driver's function.
-        function: &'static str,
-        /// `CUresult`.
-        code: u32,
-        /// The driver's message.
-        words: String,
-    },
-    /// A number that is not a stream.
-    #[error(
-        "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of streams \
-         that exist"
-    )]
-    Stream {
-        /// The number given.
-        got: String,
-    },
-    /// A stream of another device.
-    #[error("stream: {stream} belongs to cuda:{found}; allowed is a stream of {device}")]
-    StreamElsewhere {
-        /// The handle.
-        stream: u64,
-        /// The device of the work.
-        device: Device,
-        /// The id of the stream's device.
-        found: i32,
-    },
-    /// A stream whose context is not the device's primary one.
-    #[error(
-        "stream: its context is not the primary context of {device}; allowed are streams of that: use `CudaContext::new`"
-    )]
-    OtherContext {
-        /// The device.
-        device: Device,
-    },
-    /// A stream that nothing can wait for, as it is under graph capture.
-    #[error("stream: stream {stream} of {device} is capturing a graph, so its work cannot be waited for")]
-    Capturing {
-        /// The device.
-        device: Device,
-        /// The handle.
-        stream: u64,
-    },
-    /// A device whose first use would be during a graph capture, which that would invalidate.
-    #[error("device: {device} was not used before this graph capture; call dlfield.cuda.init() before it")]
-    FirstUse {
-        /// The device.
-        device: Device,
-    },
-    /// Memory that the host cannot read.
-    #[error("device: the memory is on {found}; the host can read cpu, cuda_host and cuda_managed only")]
-    NotHostReadable {
-        /// Device of the memory.
-        found: Device,
-    },
+/// Returns the error for a device outside the DLPack header.
+#[cold]
+pub(crate) fn unknown_code(code: i64, id: i64) -> DeviceError {
+    let expected = "a device type of DLPack 1.3 with an id of 0 or more, 0 for memory of the host";
+    DeviceError::new("device", &expected, &format_args!("DLPack device ({code}, {id})"))
 }
 
-impl DeviceError {
-    /// Returns the error for 0 as a stream.
-    pub(crate) fn stream_0() -> DeviceError {
-        DeviceError::Stream { got: "0, which may mean either default stream,".to_owned() }
-    }
+/// Returns the error for a device on which this build cannot allocate.
+#[cold]
+pub(crate) fn unsupported(device: Device) -> DeviceError {
+    let expected = "'cpu', 'cuda:N', 'cuda_host' or 'cuda_managed'";
+    let got = format_args!("{device}, on which dlfield cannot allocate");
+    DeviceError::new("device", &expected, &got).with_kind(DeviceErrorKind::Unsupported)
+}
+
+/// Returns the error for memory that the expected device cannot access.
+#[cold]
+pub(crate) fn mismatch(found: Device, expected: Device) -> DeviceError {
+    DeviceError::new("device", &format_args!("memory on {expected}"), &format_args!("memory on {found}"))
+        .with_fix(&format_args!("copy it to '{expected}' first"))
+        .with_kind(DeviceErrorKind::Mismatch)
+}
+
+/// Returns the error for a device that cannot be used.
+#[cold]
+pub(crate) fn unavailable(device: Device, why: &dyn fmt::Display) -> DeviceError {
+    DeviceError::from_sentence("device", &format_args!("{device} cannot be used: {why}"))
+        .with_kind(DeviceErrorKind::Unavailable)
+}
+
+/// Returns the error for a number that is not a CUDA stream.
+#[cold]
+pub(crate) fn not_a_stream(got: &dyn fmt::Display) -> DeviceError {
+    let expected = "1 (legacy default), 2 (per-thread default) or the handle of a stream that exists";
+    DeviceError::new("stream", &expected, got).with_kind(DeviceErrorKind::Stream)
+}
+
+/// Returns the error for 0 as a stream.
+#[cold]
+pub(crate) fn stream_0() -> DeviceError {
+    not_a_stream(&"0, which may mean either default stream")
+}
+
+/// Returns the error for memory that the host cannot read.
+#[cold]
+pub(crate) fn not_host_readable(found: Device) -> DeviceError {
+    let expected = "memory that the host can read, of cpu, cuda_host or cuda_managed";
+    DeviceError::new("device", &expected, &format_args!("memory on {found}")).with_kind(DeviceErrorKind::Mismatch)
 }
 
 impl Device {
@@ -207,7 +124,7 @@ impl Device {
     /// Converts DLPack's pair of device type and id to a device.
     ///
     /// # Errors
-    /// [`DeviceError::UnknownCode`] unless the type is in the DLPack header and the id is 0 or more.
+    /// [`DeviceError`] unless the type is in the DLPack header and the id is 0 or more.
     ///
     /// # Example
     /// ```
@@ -222,7 +139,7 @@ impl Device {
         }
         let known = KINDS.iter().any(|(kind, _)| *kind == device.device_type);
         if !known || device.device_id < 0 {
-            return Err(DeviceError::UnknownCode { code: device.device_type.0.into(), id: device.device_id.into() });
+            return Err(unknown_code(device.device_type.0.into(), device.device_id.into()));
         }
         let device = Device { kind: device.device_type, id: device.device_id };
         // The header fixes the id of these to 0, but producers use different values.
@@ -340,7 +257,11 @@ impl FromStr for Device {
 
     /// Parses `"cpu"`, `"cuda:1"`, `"gpu"`, …; a missing id is 0.
     fn from_str(text: &str) -> Result<Device, DeviceError> {
-        let unknown = || DeviceError::UnknownName { got: text.to_owned() };
+        let unknown = || {
+            let expected = "'cpu', 'cuda:N', 'cuda_host', 'cuda_managed', 'gpu' (which is cuda:0) or the name of another device of \
+                            DLPack with ':N'";
+            DeviceError::new("device", &expected, &format_args!("{text:?}"))
+        };
         let (name, number) = match text.split_once(':') {
             Some((name, number)) => (name, Some(number)),
             None => (text, None),

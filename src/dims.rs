@@ -1,5 +1,6 @@
 //! Dims: the labels of a field's dimensions, in index order.
 
+use crate::error::{DimsError, Tuple};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,68 +26,6 @@ pub enum Dim {
     Data(u32),
     /// A user label.
     Label(Arc<str>),
-}
-
-/// An error in dims.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DimsError {
-    /// An empty label.
-    #[error("dims: label {axis} is empty; allowed is 'I', 'J', 'K', a decimal number or any other non-empty string")]
-    Empty {
-        /// Position of the label.
-        axis: usize,
-    },
-    /// A label that occurs twice.
-    #[error("dims: label {label:?} is repeated, at {first} and at {second}; allowed is each label once")]
-    Duplicate {
-        /// The label.
-        label: String,
-        /// First position.
-        first: usize,
-        /// Second position.
-        second: usize,
-    },
-    /// A number of labels other than the number of dimensions.
-    #[error("dims: {got} labels for {ndim} dimensions; allowed is one label for each dimension")]
-    Length {
-        /// Labels given.
-        got: usize,
-        /// Dimensions of the field.
-        ndim: usize,
-    },
-    /// Labels, or a number of labels, other than a stencil wants.
-    #[error("dims: {found}; wanted are {wanted}")]
-    Unlike {
-        /// The labels or the number of dimensions found.
-        found: String,
-        /// The labels wanted, and in which order.
-        wanted: String,
-    },
-    /// A label that the target field does not have.
-    #[error("dims: label {label:?} is not one of ({allowed}); allowed are fields with these labels only")]
-    NotAmong {
-        /// The label.
-        label: String,
-        /// The labels of the target field.
-        allowed: String,
-    },
-    /// Axes that are not a permutation of the dimensions.
-    #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0 to {} once, or each label once", ndim.saturating_sub(1))]
-    Axes {
-        /// The axes given.
-        got: Vec<usize>,
-        /// Number of dimensions.
-        ndim: usize,
-    },
-    /// A label that the tensor does not have.
-    #[error("axes: {label:?} is not a dimension; allowed are {allowed}")]
-    Unknown {
-        /// The label asked for.
-        label: String,
-        /// The labels of the tensor.
-        allowed: String,
-    },
 }
 
 impl Dim {
@@ -164,7 +103,7 @@ impl Dims {
     /// Builds dims from labels.
     ///
     /// # Errors
-    /// [`DimsError::Duplicate`] unless all labels are different.
+    /// [`DimsError`] unless all labels are different.
     ///
     /// # Example
     /// ```
@@ -175,7 +114,7 @@ impl Dims {
     pub fn new(labels: Vec<Dim>) -> Result<Dims, DimsError> {
         for (second, label) in labels.iter().enumerate() {
             if let Some(first) = labels[..second].iter().position(|other| other == label) {
-                return Err(DimsError::Duplicate { label: label.to_string(), first, second });
+                return Err(duplicate(label, first, second));
             }
         }
         Ok(Dims(Repr::Named(labels.into())))
@@ -184,7 +123,7 @@ impl Dims {
     /// Parses dims from strings.
     ///
     /// # Errors
-    /// [`DimsError::Empty`] for an empty string, [`DimsError::Duplicate`] unless all labels are different.
+    /// [`DimsError`] for an empty string, and unless all labels are different.
     ///
     /// # Example
     /// ```
@@ -196,7 +135,7 @@ impl Dims {
         let labels = labels
             .into_iter()
             .enumerate()
-            .map(|(axis, text)| Dim::parse(text.as_ref()).ok_or(DimsError::Empty { axis }));
+            .map(|(axis, text)| Dim::parse(text.as_ref()).ok_or_else(|| empty_label(axis)));
         Dims::new(labels.collect::<Result<_, _>>()?)
     }
 
@@ -318,7 +257,7 @@ impl Dims {
     /// Checks that there is one label per dimension.
     ///
     /// # Errors
-    /// [`DimsError::Length`] unless the number of labels is `ndim`.
+    /// [`DimsError`] unless the number of labels is `ndim`.
     ///
     /// # Example
     /// ```
@@ -327,7 +266,7 @@ impl Dims {
     /// assert!(Dims::standard(3).check_len(2).is_err());
     /// ```
     pub fn check_len(&self, ndim: usize) -> Result<(), DimsError> {
-        if self.len() == ndim { Ok(()) } else { Err(DimsError::Length { got: self.len(), ndim }) }
+        if self.len() == ndim { Ok(()) } else { Err(wrong_count(self.len(), ndim)) }
     }
 }
 
@@ -346,6 +285,31 @@ impl fmt::Display for Dims {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn duplicate(label: &Dim, first: usize, second: usize) -> DimsError {
+    DimsError::new("dims", &"each label once", &format_args!("{:?} at {first} and at {second}", label.to_string()))
+}
+
+/// Returns the error for an empty label.
+#[cold]
+pub(crate) fn empty_label(axis: usize) -> DimsError {
+    let expected = "'I', 'J', 'K', a decimal number or any other non-empty string";
+    DimsError::new("dims", &expected, &format_args!("an empty label at {axis}"))
+}
+
+/// Returns the error for a number of labels other than that of dimensions.
+#[cold]
+pub(crate) fn wrong_count(got: usize, ndim: usize) -> DimsError {
+    DimsError::new("dims", &"one label for each dimension", &format_args!("{got} labels for {ndim} dimensions"))
+}
+
+/// Returns the error for axes that are not those of `ndim` dimensions.
+#[cold]
+pub(crate) fn wrong_axes(axes: &[usize], ndim: usize) -> DimsError {
+    let expected = format_args!("each of 0 to {} once, or each label once", ndim.saturating_sub(1));
+    DimsError::new("axes", &expected, &format_args!("{} for {ndim} dimensions", Tuple(axes)))
 }
 
 /// Iterates over the axes, each where it is named first.
@@ -374,9 +338,8 @@ mod tests {
 
     #[test]
     fn wrong_labels_are_refused() {
-        assert_eq!(Dims::parse(["I", ""]), Err(DimsError::Empty { axis: 1 }));
-        let twice = DimsError::Duplicate { label: "J".into(), first: 0, second: 2 };
-        assert_eq!(Dims::parse(["J", "I", "J"]), Err(twice));
+        assert_eq!(Dims::parse(["I", ""]), Err(empty_label(1)));
+        assert_eq!(Dims::parse(["J", "I", "J"]), Err(duplicate(&Dim::J, 0, 2)));
     }
 
     #[test]

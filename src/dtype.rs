@@ -4,7 +4,7 @@ use std::fmt;
 
 use dlpark::ffi::{DLDataType, DLDataTypeCode};
 
-use crate::device::Device;
+use crate::error::{DTypeError, DTypeErrorKind};
 
 /// An element type that can be shared without a copy: one row of the table below.
 ///
@@ -72,124 +72,6 @@ table! {
     U1 = 29, UINT, 1, "uint1";
     U2 = 30, UINT, 2, "uint2";
     U4 = 31, UINT, 4, "uint4";
-}
-
-/// An invalid or unsupported element type.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DTypeError {
-    /// A DLPack type outside the table.
-    #[error(
-        "dtype: DLPack code {code} with {bits} bits and {lanes} lanes is not supported; allowed are the scalar types \
-         (lanes = 1) of bool, int, uint, float, bfloat, complex, float8, float6 and float4"
-    )]
-    UnknownDlpack {
-        /// `DLDataType.code`.
-        code: u8,
-        /// `DLDataType.bits`.
-        bits: u8,
-        /// `DLDataType.lanes`.
-        lanes: u16,
-    },
-    /// Elements that a device would have to convert.
-    #[error(
-        "dtype: {from} cannot be cast to {to} on {device}, as only the host casts; allowed is the same dtype: copy to 'cpu' \
-         first, or cast before the copy"
-    )]
-    CastOnDevice {
-        /// The element type.
-        from: &'static str,
-        /// The element type wanted.
-        to: &'static str,
-        /// The device of both.
-        device: Device,
-    },
-    /// An element type other than a stencil wants.
-    #[error("dtype: {found}; wanted is {wanted}")]
-    Unlike {
-        /// The element type.
-        found: &'static str,
-        /// The element types wanted.
-        wanted: String,
-    },
-    /// A byte that is not a valid bool.
-    #[error("dtype: bool with the byte {got}; allowed are 0 and 1: view the array as uint8, or pass array != 0")]
-    NotBool {
-        /// The byte.
-        got: u8,
-    },
-    /// Elements packed into shared bytes, so that they have no address of their own.
-    #[error("dtype: several {name} elements are packed into each byte; allowed is one element per byte")]
-    Packed {
-        /// The element type.
-        name: &'static str,
-    },
-    /// Elements in non-native byte order.
-    #[error(
-        "{field}: {got:?} is not in native byte order; allowed is native byte order: convert with \
-         .astype(dtype.newbyteorder('='))"
-    )]
-    ForeignOrder {
-        /// The argument or field.
-        field: &'static str,
-        /// The value found there.
-        got: String,
-    },
-    /// Elements that are not numbers, or whose width no other library has.
-    #[error("{field}: {got:?} {why}; {fix}")]
-    NotShareable {
-        /// The argument or field.
-        field: &'static str,
-        /// The value found there.
-        got: String,
-        /// What the value means.
-        why: &'static str,
-        /// What is allowed, and what to do.
-        fix: &'static str,
-    },
-    /// A description of elements that cannot be parsed.
-    #[error("{field}: {got:?}; allowed is {allowed}")]
-    Unreadable {
-        /// The argument or field.
-        field: &'static str,
-        /// The value found there.
-        got: String,
-        /// What is allowed.
-        allowed: &'static str,
-    },
-    /// A description of elements that contradicts the element size.
-    #[error("{field}: {got:?} with elements of {itemsize} bytes; allowed is {allowed}")]
-    ItemSize {
-        /// The argument or field.
-        field: &'static str,
-        /// The value found there.
-        got: String,
-        /// Bytes of one element, from another field.
-        itemsize: i64,
-        /// The sizes that fit, in words.
-        allowed: String,
-    },
-    /// Element types without an allowed cast.
-    #[error(
-        "dtype: {from} cannot be cast to {to}; allowed are casts of NumPy's types and bfloat16 by the rule \"same_kind\": to the \
-         same kind of number, or to a later one of bool, uint, int, float, complex"
-    )]
-    Cast {
-        /// The element type of the source.
-        from: &'static str,
-        /// The element type wanted.
-        to: &'static str,
-    },
-    /// A fill element whose size differs from the dtype's.
-    #[error("element: {got} bytes given, dtype {name} takes {wanted}")]
-    ElementSize {
-        /// The element type.
-        name: &'static str,
-        /// Bytes given.
-        got: usize,
-        /// Bytes of one element.
-        wanted: usize,
-    },
 }
 
 impl DType {
@@ -291,7 +173,7 @@ impl DType {
     /// Converts a DLPack type.
     ///
     /// # Errors
-    /// [`DTypeError::UnknownDlpack`] unless code and width are in the table and there is 1 lane.
+    /// [`DTypeError`] unless code and width are in the table and there is 1 lane.
     ///
     /// # Example
     /// ```
@@ -305,10 +187,11 @@ impl DType {
             (DLDataTypeCode::FLOAT, 32) => Some(DType::F32),
             (code, bits) => DType::all().find(|known| known.code() == code && known.bits() == bits),
         };
-        found.filter(|_| dtype.lanes == 1).ok_or(DTypeError::UnknownDlpack {
-            code: dtype.code.0,
-            bits: dtype.bits,
-            lanes: dtype.lanes,
+        found.filter(|_| dtype.lanes == 1).ok_or_else(|| {
+            let expected =
+                "a scalar type (lanes = 1) of bool, int, uint, float, bfloat, complex, float8, float6 or float4";
+            let got = format_args!("DLPack code {} with {} bits and {} lanes", dtype.code.0, dtype.bits, dtype.lanes);
+            DTypeError::new("dtype", &expected, &got).with_kind(DTypeErrorKind::Unsupported)
         })
     }
 
@@ -322,6 +205,20 @@ impl DType {
     pub fn to_dlpack(self) -> DLDataType {
         DLDataType { code: self.code(), bits: self.bits(), lanes: 1 }
     }
+}
+
+/// Returns the error for an element type other than the expected one.
+#[cold]
+pub(crate) fn mismatch(found: DType, expected: &dyn fmt::Display) -> DTypeError {
+    DTypeError::new("dtype", expected, &found).with_kind(DTypeErrorKind::Mismatch)
+}
+
+/// Returns the error for a cast that the rule "same_kind" does not allow.
+#[cold]
+pub(crate) fn no_cast(from: DType, to: DType) -> DTypeError {
+    let expected = "a cast of NumPy's types and bfloat16 by the rule \"same_kind\": to the same kind of number, or to a later one \
+                    of bool, uint, int, float, complex";
+    DTypeError::new("dtype", &expected, &format_args!("a cast of {from} to {to}")).with_kind(DTypeErrorKind::Cast)
 }
 
 impl fmt::Display for DType {

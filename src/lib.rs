@@ -133,22 +133,25 @@ pub use copy::{ThreadError, can_cast, num_threads, set_num_threads};
 #[cfg(feature = "cuda")]
 pub use cudarc;
 pub use descriptor::Descriptor;
-pub use device::{Device, DeviceError};
-pub use dims::{Dim, Dims, DimsError};
+pub use device::Device;
+pub use dims::{Dim, Dims};
 pub use dlpark;
-pub use dtype::{DType, DTypeError};
-pub use error::{Error, Result, SignatureError};
+pub use dtype::DType;
+pub use error::{
+    DTypeError, DTypeErrorKind, DeviceError, DeviceErrorKind, DimsError, DimsErrorKind, Error, ErrorOf, ExchangeError,
+    ExchangeErrorKind, IndexError, IndexErrorKind, LayoutError, LayoutErrorKind, MemoryError, MemoryErrorKind, Result,
+    SignatureError, SignatureErrorKind,
+};
 pub use half;
 pub use layout::{AllocationLayout, Spec};
-pub use layout::{Ghosts, Layout, LayoutError, MAX_NDIM, Metadata, Padding};
-pub use memory::{OutOfMemory, cuda};
+pub use layout::{Layout, MAX_NDIM, Metadata, Padding};
+pub use memory::cuda;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 #[cfg(feature = "ndarray")]
 pub use num_complex;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
-pub use preset::{Alignment, LayoutRule, Preset, PresetError};
-pub use protocol::ExchangeError;
+pub use preset::{Alignment, LayoutRule, Preset};
 #[cfg(feature = "python")]
 pub use pyo3;
 pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
@@ -156,7 +159,7 @@ pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
 pub use tensor::CudaView;
 #[cfg(feature = "ndarray")]
 pub use tensor::ReadGuard;
-pub use tensor::{Element, Index, IndexError, Owner, Tensor};
+pub use tensor::{Element, Index, Owner, Tensor};
 
 /// Internals that this crate's tests and fuzz targets call. Anything here may change in any release.
 #[doc(hidden)]

@@ -5,6 +5,8 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
+use crate::error::{LayoutError, Tuple};
+use std::fmt::Display;
 
 /// How a preset orders the strides.
 ///
@@ -76,39 +78,16 @@ pub struct Preset {
     layout: LayoutRule,
 }
 
-/// An invalid or unknown preset.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PresetError {
-    /// A name that is not registered.
-    #[error("backend: no preset {name:?}; allowed are {allowed}, or register it with register_preset")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// All registered names.
-        allowed: String,
-    },
-    /// A name that is in use.
-    #[error("name: a preset {name:?} exists already; allowed is a new non-empty name")]
-    Taken {
-        /// The name.
-        name: String,
-    },
-    /// An empty name.
-    #[error("name: the preset's name is empty; allowed is a new non-empty name")]
-    EmptyName,
-    /// Ranks that are not a permutation of 0, 1, 2.
-    #[error("layout: {got:?} are not ranks of I, J, K; allowed is a permutation of (0, 1, 2), 'C' or 'F'")]
-    Ranks {
-        /// The ranks given.
-        got: Vec<i64>,
-    },
-    /// An alignment of 0.
-    #[error("alignment: {got} elements; allowed is 1 or more, below 2**31")]
-    Alignment {
-        /// The alignment given.
-        got: i64,
-    },
+/// Returns the error for an alignment of a preset below one element, or one that is too large.
+#[cold]
+pub(crate) fn wrong_alignment(got: i64) -> LayoutError {
+    LayoutError::new("alignment", &"1 or more elements, below 2**31", &got)
+}
+
+/// Returns the error for ranks of I, J and K that are not a permutation.
+#[cold]
+pub(crate) fn wrong_ranks<T: Display>(ranks: &[T]) -> LayoutError {
+    LayoutError::new("layout", &"a permutation of (0, 1, 2) as ranks of I, J, K, 'C' or 'F'", &Tuple(ranks))
 }
 
 const fn grid(name: &'static str, device: Device, alignment: u32, ranks: [u8; 3]) -> Preset {
@@ -160,7 +139,7 @@ impl Preset {
     /// Builds a preset for [`Preset::register`] from name, device, alignment and layout rule.
     ///
     /// # Errors
-    /// [`PresetError`] for an empty name, an alignment of 0, or ranks that are not a permutation of 0, 1, 2.
+    /// [`LayoutError`] for an empty name, an alignment of 0, or ranks that are not a permutation of 0, 1, 2.
     ///
     /// # Example
     /// ```
@@ -169,17 +148,17 @@ impl Preset {
     /// assert_eq!(preset.name(), "mine");
     /// assert!(Preset::new("", Device::CPU, Alignment::Elements(8), LayoutRule::C).is_err());
     /// ```
-    pub fn new(name: &str, device: Device, alignment: Alignment, layout: LayoutRule) -> Result<Preset, PresetError> {
+    pub fn new(name: &str, device: Device, alignment: Alignment, layout: LayoutRule) -> Result<Preset, LayoutError> {
         if name.is_empty() {
-            return Err(PresetError::EmptyName);
+            return Err(LayoutError::new("name", &"a new non-empty name", &"''"));
         }
         if let Alignment::Elements(0) | Alignment::Base(0) | Alignment::Rows(0) = alignment {
-            return Err(PresetError::Alignment { got: 0 });
+            return Err(wrong_alignment(0));
         }
         if let LayoutRule::Grid(ranks) = layout
             && !(0..3).all(|rank| ranks.contains(&rank))
         {
-            return Err(PresetError::Ranks { got: ranks.iter().copied().map(i64::from).collect() });
+            return Err(wrong_ranks(&ranks));
         }
         Ok(Preset { name: Cow::Owned(name.to_owned()), device, alignment, layout })
     }
@@ -187,7 +166,7 @@ impl Preset {
     /// Finds a preset by its name.
     ///
     /// # Errors
-    /// [`PresetError::Unknown`], with all registered names.
+    /// [`LayoutError`], with all registered names.
     ///
     /// # Example
     /// ```
@@ -195,14 +174,15 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().name(), "gtmc");
     /// assert!(Preset::find("gtmcc").is_err());
     /// ```
-    pub fn find(name: &str) -> Result<Preset, PresetError> {
+    pub fn find(name: &str) -> Result<Preset, LayoutError> {
         if let Some(preset) = BUILT_IN.iter().find(|preset| preset.name == name) {
             return Ok(preset.clone());
         }
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
         registered.iter().find(|preset| preset.name == name).cloned().ok_or_else(|| {
-            let allowed: Vec<&str> = BUILT_IN.iter().chain(registered.iter()).map(Preset::name).collect();
-            PresetError::Unknown { name: name.to_owned(), allowed: allowed.join(", ") }
+            let names: Vec<&str> = BUILT_IN.iter().chain(registered.iter()).map(Preset::name).collect();
+            let expected = format_args!("one of the presets {}", names.join(", "));
+            LayoutError::new("backend", &expected, &format_args!("{name:?}")).with_fix(&"register_preset adds one")
         })
     }
 
@@ -221,7 +201,7 @@ impl Preset {
     /// Registers a preset until the process ends, so that [`Preset::find`] finds it.
     ///
     /// # Errors
-    /// [`PresetError::Taken`] if the name is in use: a preset never changes once it is registered.
+    /// [`LayoutError`] if the name is in use: a preset never changes once it is registered.
     ///
     /// # Example
     /// ```
@@ -231,10 +211,11 @@ impl Preset {
     /// assert_eq!(Preset::find("for the docs").unwrap().alignment(), Alignment::Base(128));
     /// assert!(Preset::register(preset).is_err());
     /// ```
-    pub fn register(preset: Preset) -> Result<(), PresetError> {
+    pub fn register(preset: Preset) -> Result<(), LayoutError> {
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
         if BUILT_IN.iter().chain(registered.iter()).any(|known| known.name == preset.name) {
-            return Err(PresetError::Taken { name: preset.name.into_owned() });
+            let got = format_args!("{:?}, which exists already", preset.name);
+            return Err(LayoutError::new("name", &"a new non-empty name", &got));
         }
         registered.push(preset);
         Ok(())
@@ -293,15 +274,15 @@ mod tests {
         let preset = Preset::new("mine", Device::CPU, Alignment::Elements(4), LayoutRule::F).expect("valid");
         assert_eq!(Preset::register(preset.clone()), Ok(()));
         assert_eq!(Preset::find("mine"), Ok(preset.clone()));
-        assert_eq!(Preset::register(preset), Err(PresetError::Taken { name: "mine".into() }));
+        assert!(Preset::register(preset).is_err());
     }
 
     #[test]
     fn nonsense_is_refused() {
         let new = |name, alignment, layout| Preset::new(name, Device::CPU, alignment, layout);
-        assert_eq!(new("", Alignment::Elements(1), LayoutRule::C), Err(PresetError::EmptyName));
+        assert!(new("", Alignment::Elements(1), LayoutRule::C).is_err());
         assert!(new("x", Alignment::Elements(0), LayoutRule::C).is_err());
         assert!(new("x", Alignment::Elements(1), LayoutRule::Grid([0, 1, 1])).is_err());
-        assert!(matches!(Preset::find("gt:tpu"), Err(PresetError::Unknown { .. })));
+        assert!(Preset::find("gt:tpu").is_err_and(|error| error.argument() == "backend"));
     }
 }

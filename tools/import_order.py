@@ -14,15 +14,9 @@ ROOT = Path(__file__).parent.parent
 # The layers of the library, upward. A module may import from its own entry and from earlier lines; a longer name counts
 # before a shorter one. Entries of one line do not import each other.
 LAYERS = [
-    "device",
-    "dtype",
-    "dims",
-    "preset",
-    "layout::extents",
-    # What each module finds wrong, and the error that holds any of these.
-    "layout::error memory::error protocol::error tensor::index",
     "error",
-    "interrupt",
+    "device dtype dims interrupt",
+    "preset",
     "layout",
     "descriptor traverse",
     "protocol",
@@ -48,6 +42,7 @@ LAYERS = [
     "python::tensor_api",
     "python::import",
     "python::from_py python::into_py",
+    "python::module::values",
     "python::module::classes",
     "python::module::export",
     "python::module::ufunc",

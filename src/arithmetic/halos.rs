@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::layout::{Ghosts, LayoutError};
+use crate::error::{LayoutError, LayoutErrorKind, Tuple};
 use crate::tensor::Tensor;
 
 /// Checks that all fields that state a halo or an origin have the same one along the dimensions that they share.
@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// ([`crate::Descriptor::halo_is_cut`]): the code that slices decides which points are paired.
 ///
 /// # Errors
-/// [`LayoutError::Halos`] naming the dimension and the two fields by their position; allowed are equal halos and origins.
+/// [`LayoutError`] naming the dimension and the two fields by their position; allowed are equal halos and origins.
 ///
 /// # Example
 /// ```
@@ -37,8 +37,7 @@ pub(crate) fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> Stri
         }
         for (earlier, other) in &stating {
             if let Some(label) = differing_label(other, field) {
-                let (first, second) = (ghosts(name(*earlier), other), ghosts(name(place), field));
-                return Err(LayoutError::Halos { label, first: Box::new(first), second: Box::new(second) });
+                return Err(domains_differ(&label, (&name(*earlier), other), (&name(place), field)));
             }
         }
         stating.push((place, field));
@@ -61,8 +60,7 @@ pub(crate) fn check_assigned_origin(field: &Tensor, value: &Tensor) -> Result<()
     };
     let Some((axis, _)) = pairs.filter(|(axis, _)| shape[*axis] != 1).find(differs) else { return Ok(()) };
     let label = field.dims().get(axis).to_string();
-    let (first, second) = (ghosts("the field".to_owned(), field), ghosts("value".to_owned(), value));
-    Err(LayoutError::Halos { label, first: Box::new(first), second: Box::new(second) })
+    Err(domains_differ(&label, ("the field", field), ("value", value)))
 }
 
 /// Returns whether a field states where its domain begins.
@@ -91,7 +89,24 @@ fn differing_label(one: &Tensor, two: &Tensor) -> Option<String> {
     None
 }
 
+/// Returns the error for two fields, with their names, whose domains differ along a dimension.
 #[cold]
-fn ghosts(operand: String, field: &Tensor) -> Ghosts {
-    Ghosts { operand, halo: field.halo().to_vec(), origin: field.origin() }
+fn domains_differ(label: &str, one: (&str, &Tensor), two: (&str, &Tensor)) -> LayoutError {
+    let has_no_halo = |(_, field): (&str, &Tensor)| field.halo().iter().all(|widths| *widths == (0, 0));
+    let error = if has_no_halo(one) && has_no_halo(two) {
+        let origin = |(name, field): (&str, &Tensor)| format!("{name} with origin {}", Tuple(&field.origin()));
+        let got = format!("{}, and {}", origin(one), origin(two));
+        let expected = format_args!("equal origins along {label:?}, where elements of one index are different points");
+        LayoutError::new("origin", &expected, &got)
+            .with_fix(&"slice both to the points that they share, or state one origin for both")
+    } else {
+        let halo = |(name, field): (&str, &Tensor)| {
+            let halo: Vec<String> = field.halo().iter().map(|widths| format!("{widths:?}")).collect();
+            format!("{name} with halo {} and origin {}", Tuple(&halo), Tuple(&field.origin()))
+        };
+        let got = format!("{}, and {}", halo(one), halo(two));
+        let expected = format_args!("equal halos along {label:?}, where the domains differ");
+        LayoutError::new("halo", &expected, &got).with_fix(&"take the domain_view of both, or give both the same halo")
+    };
+    error.with_kind(LayoutErrorKind::Mismatch)
 }

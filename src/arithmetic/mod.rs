@@ -11,9 +11,9 @@ mod spec;
 pub use halos::check_halos;
 use smallvec::SmallVec;
 
-use crate::dims::{Dim, Dims, DimsError};
-use crate::error::Result;
-use crate::layout::{Extents, LayoutError, MAX_NDIM};
+use crate::dims::{Dim, Dims, wrong_axes};
+use crate::error::{DimsError, LayoutError, LayoutErrorKind, Result};
+use crate::layout::{Extents, MAX_NDIM, too_many_dims};
 use crate::tensor::Tensor;
 
 /// Dims and shape of an operand or of a result.
@@ -41,7 +41,7 @@ impl LabelledShape {
     /// Combines dims with a shape, one extent per label.
     ///
     /// # Errors
-    /// [`DimsError::Length`] unless there is one label per extent.
+    /// [`DimsError`] unless there is one label per extent.
     ///
     /// # Example
     /// ```
@@ -95,7 +95,7 @@ impl LabelledShape {
     /// Returns dims and shape after a reduction over `axes`: with `keep` their extents become 1, else they are removed.
     ///
     /// # Errors
-    /// [`DimsError::Axes`] unless every axis is below the number of dimensions.
+    /// [`DimsError`] unless every axis is below the number of dimensions.
     ///
     /// # Example
     /// ```
@@ -108,7 +108,7 @@ impl LabelledShape {
     pub fn reduced(&self, axes: &[usize], keep: bool) -> Result<LabelledShape, DimsError> {
         let ndim = self.shape.len();
         if axes.iter().any(|axis| *axis >= ndim) {
-            return Err(DimsError::Axes { got: axes.to_vec(), ndim });
+            return Err(wrong_axes(axes, ndim));
         }
         if keep {
             let size = |axis| if axes.contains(&axis) { 1 } else { self.shape[axis] };
@@ -126,8 +126,8 @@ impl LabelledShape {
     /// user labels, "0", "1", …: before the first label that comes later in that order. An extent of 1 is repeated.
     ///
     /// # Errors
-    /// [`LayoutError::Operands`] naming the label, the two operands and their extents, which must be equal or 1;
-    /// [`LayoutError::TooManyDims`] for more than [`MAX_NDIM`] labels.
+    /// [`LayoutError`] naming the label, the two operands and their extents, which must be equal or 1;
+    /// that for more than [`MAX_NDIM`] labels.
     ///
     /// # Example
     /// ```
@@ -143,6 +143,21 @@ impl LabelledShape {
     /// assert!(LabelledShape::broadcast(&[labelled("I", &[2]), labelled("I", &[3])]).is_err());
     /// ```
     pub fn broadcast(operands: &[LabelledShape]) -> Result<LabelledShape, LayoutError> {
+        LabelledShape::broadcast_or(operands, |label, first, second| {
+            let got =
+                format_args!("{} points in operand {} and {} in operand {}", first.1, first.0, second.1, second.0);
+            LayoutError::new("shape", &format_args!("equal sizes of dimension {:?}, or 1", label.to_string()), &got)
+                .with_kind(LayoutErrorKind::Mismatch)
+        })
+    }
+
+    /// As [`LabelledShape::broadcast`], with the error for two operands that differ: of the label, and of the position and the
+    /// extent of each.
+    #[doc(hidden)]
+    pub fn broadcast_or<E: From<LayoutError>>(
+        operands: &[LabelledShape],
+        differing: impl FnOnce(&Dim, (usize, i64), (usize, i64)) -> E,
+    ) -> Result<LabelledShape, E> {
         let Some((first, others)) = operands.split_first() else {
             return Ok(LabelledShape { dims: Dims::standard(0), shape: Extents::new(), collapsed: SmallVec::new() });
         };
@@ -154,7 +169,9 @@ impl LabelledShape {
         let first = operands.iter().find(|operand| !operand.dims.is_empty()).unwrap_or(first);
         let mut joined = Joined::new();
         for (number, operand) in operands.iter().enumerate() {
-            joined.add(number, operand)?;
+            if let Some((label, first, second)) = joined.add(number, operand)? {
+                return Err(differing(&label, first, second));
+            }
         }
         // The first operand's dims may be the standard ones, which need no list.
         let same = joined.labels.len() == first.shape.len();
@@ -171,17 +188,21 @@ struct Joined {
     from: SmallVec<[usize; 6]>,
 }
 
+/// A label, and position and extent of two operands that differ.
+type Differing = (Dim, (usize, i64), (usize, i64));
+
 impl Joined {
     fn new() -> Joined {
         Joined { labels: SmallVec::new(), shape: Extents::new(), from: SmallVec::new() }
     }
 
-    fn add(&mut self, number: usize, operand: &LabelledShape) -> Result<(), LayoutError> {
+    /// Adds an operand. Returns the first label with differing extents: with position and extent of both operands.
+    fn add(&mut self, number: usize, operand: &LabelledShape) -> Result<Option<Differing>, LayoutError> {
         if self.labels.is_empty() {
             self.labels.extend(operand.dims.iter());
             self.shape.clone_from(&operand.shape);
             self.from.resize(self.labels.len(), number);
-            return Ok(());
+            return Ok(None);
         }
         for (label, extent) in operand.dims.iter().zip(operand.shape.iter().copied()) {
             let Some(at) = self.labels.iter().position(|known| *known == label) else {
@@ -191,16 +212,15 @@ impl Joined {
             if self.shape[at] == 1 && extent != 1 {
                 (self.shape[at], self.from[at]) = (extent, number);
             } else if extent != 1 && extent != self.shape[at] {
-                let first = (self.from[at], self.shape[at]);
-                return Err(LayoutError::Operands { label: label.to_string(), first, second: (number, extent) });
+                return Ok(Some((label, (self.from[at], self.shape[at]), (number, extent))));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn insert(&mut self, number: usize, label: Dim, extent: i64) -> Result<(), LayoutError> {
         if self.labels.len() == MAX_NDIM {
-            return Err(LayoutError::TooManyDims { got: MAX_NDIM + 1 });
+            return Err(too_many_dims(MAX_NDIM + 1));
         }
         let behind = self.labels.iter().position(|known| rank(known) > rank(&label));
         let at = behind.unwrap_or(self.labels.len());

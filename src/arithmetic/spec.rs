@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use super::{LabelledShape, check_halos, order};
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::layout::{Extents, Halo, LayoutError, Padding, Spec, lcm};
+use crate::error::{LayoutError, LayoutErrorKind};
+use crate::layout::{Extents, Halo, Padding, Spec, lcm};
 use crate::tensor::Tensor;
 
 impl LabelledShape {
@@ -20,7 +21,7 @@ impl LabelledShape {
     /// states a halo; where such halos together exceed the extent, the upper width is reduced.
     ///
     /// # Errors
-    /// [`LayoutError::AlignmentMultiple`] if the least common multiple is not below 2**63 bytes; the errors of
+    /// [`LayoutError`] if the least common multiple is not below 2**63 bytes; the errors of
     /// [`super::check_halos`] on the inputs.
     ///
     /// # Example
@@ -50,7 +51,12 @@ impl LabelledShape {
         let mut alignment = 1;
         for input in inputs {
             let (left, right) = (alignment, input.alignment_size());
-            alignment = lcm(left, right).ok_or(LayoutError::AlignmentMultiple { left, right })?;
+            alignment = lcm(left, right).ok_or_else(|| {
+                let expected = "alignments with a common multiple below 2**63";
+                LayoutError::new("alignment_size", &expected, &format_args!("{left} and {right} bytes"))
+                    .with_fix(&"copy one to another alignment")
+                    .with_kind(LayoutErrorKind::TooLarge)
+            })?;
         }
         spec = spec.alignment_size(alignment);
         check_halos(inputs)?;

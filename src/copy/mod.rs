@@ -3,9 +3,8 @@
 mod convert;
 mod cuda;
 mod host;
+mod parts;
 mod plan;
-mod recent;
-mod team;
 mod threads;
 
 pub use self::convert::can_cast;
@@ -14,11 +13,11 @@ pub use self::threads::{ThreadError, num_threads, set_num_threads};
 use self::convert::Conversion;
 use self::plan::{Plan, Step};
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
-use crate::dtype::DTypeError;
-use crate::error::Result;
+use crate::device::{Device, not_host_readable};
+use crate::dtype::no_cast;
+use crate::error::{DTypeError, DTypeErrorKind, Result};
 use crate::interrupt::{is_interruptible, stop_if_asked};
-use crate::layout::{Extents, LayoutError, is_compact};
+use crate::layout::{Extents, is_compact, shape_mismatch};
 use crate::memory::Executor;
 
 /// Contiguous copies and fills below this many bytes are done directly: making a plan would take longer.
@@ -27,7 +26,7 @@ const AT_ONCE: i64 = 1 << 16;
 /// Returns what writes `to` and what reads `from` in a copy.
 ///
 /// # Errors
-/// [`DeviceError::NotHostReadable`] unless the host or CUDA can access both devices.
+/// [`DeviceError`](crate::DeviceError) unless the host or CUDA can access both devices.
 pub(crate) fn executors(to: &Descriptor, from: &Descriptor) -> Result<(Executor, Executor)> {
     let casts = || !matches!(Conversion::between(from.dtype(), to.dtype()), Some(Conversion::None));
     Ok((executor(to.device(), from.device(), casts)?, executor(from.device(), to.device(), casts)?))
@@ -45,7 +44,7 @@ fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Exe
     if here.is_cuda() {
         Ok(Executor::Device(here))
     } else if !here.is_host_readable() {
-        Err(DeviceError::NotHostReadable { found: here }.into())
+        Err(not_host_readable(here).into())
     } else if there.is_cuda() && here.is_of_cuda() && !casts() {
         // The device can access this memory itself; only the host converts elements.
         Ok(Executor::Device(there))
@@ -57,9 +56,8 @@ fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Exe
 /// Copies every element of `from` to the same index of `to`, converted to the element type of `to`.
 ///
 /// # Errors
-/// [`LayoutError::Length`] or [`LayoutError::Shapes`] unless the shapes are equal; [`DTypeError::Cast`] unless [`can_cast`]
-/// allows it; [`DTypeError::CastOnDevice`] if elements on devices would have to be converted; [`DeviceError`] if a device
-/// cannot be used, or if the host would have to wait for a stream during graph capture.
+/// [`LayoutError`](crate::LayoutError) unless the shapes are equal; [`DTypeError`] unless [`can_cast`] allows it, or if elements
+/// on devices would have to be converted; [`DeviceError`](crate::DeviceError) if a device cannot be used, or if the host would have to wait for a stream during graph capture.
 ///
 /// # Safety
 /// - For the call, all elements of `from` are readable and all of `to` writable by what [`executors`] returns; by a device in
@@ -68,10 +66,10 @@ fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Exe
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     if to.shape() != from.shape() {
-        return Err(LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() }.into());
+        return Err(shape_mismatch(to.shape(), from.shape()).into());
     }
     let Some(conversion) = Conversion::between(from.dtype(), to.dtype()) else {
-        return Err(DTypeError::Cast { from: from.dtype().name(), to: to.dtype().name() }.into());
+        return Err(no_cast(from.dtype(), to.dtype()).into());
     };
     let (writer, reader) = executors(to, from)?;
     if (writer, reader) != (Executor::Host, Executor::Host) {
@@ -144,7 +142,7 @@ fn divide(plan: &Plan, outermost: usize, itemsize: usize, work: &dyn Fn(&Plan)) 
 /// Copies `from` into `to` with NumPy's broadcasting: dimensions of extent 1, and missing leading ones, are repeated.
 ///
 /// # Errors
-/// As for [`copy`]; [`LayoutError::Shapes`] unless the shapes broadcast.
+/// As for [`copy`]; [`LayoutError`](crate::LayoutError) unless the shapes broadcast.
 ///
 /// # Safety
 /// - As for [`copy`].
@@ -154,7 +152,7 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
         // SAFETY: passed on from the caller.
         return unsafe { copy(to, from) };
     }
-    let wrong = || LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() };
+    let wrong = || shape_mismatch(to.shape(), from.shape());
     // `from` may have further leading dimensions of extent 1.
     let surplus = from.ndim().saturating_sub(to.ndim());
     let (leading, shape) = from.shape().split_at(surplus);
@@ -179,15 +177,15 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
 /// Writes the same element, given as bytes, to every index of `to`; `fresh` memory has never been accessed before.
 ///
 /// # Errors
-/// [`DTypeError::ElementSize`] unless `element` has the size of one element; [`DeviceError`] if a device cannot be used.
+/// [`DTypeError`] unless `element` has the size of one element; [`DeviceError`](crate::DeviceError) if a device cannot be used.
 ///
 /// # Safety
 /// - All elements of `to` are writable for the call, by what [`fill_executor`] returns.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Result<()> {
     if element.len() != to.itemsize() {
-        let (name, got, wanted) = (to.dtype().name(), element.len(), to.itemsize());
-        return Err(DTypeError::ElementSize { name, got, wanted }.into());
+        let expected = format_args!("{} bytes for dtype {}", to.itemsize(), to.dtype());
+        return Err(DTypeError::new("element", &expected, &element.len()).with_kind(DTypeErrorKind::Mismatch).into());
     }
     let executor = fill_executor(to)?;
     if executor == Executor::Host

@@ -6,19 +6,26 @@
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::convert::Conversion;
-use super::host;
 use super::plan::Plan;
-use super::recent::{self, Recent};
-use super::team;
-use crate::memory::first_process::FirstProcess;
+use super::{host, parts};
+use crate::memory::fork::this_process;
 
-/// From this many bytes on either side, copies are divided if the other threads are awake, or if it pays to wake them.
+/// From this many bytes on either side, copies are divided if the other threads are awake.
 const DIVIDE_MIN_BYTES: usize = 3 << 17;
+
+/// From this many bytes on, it pays to wake them: the system call alone takes as long as copying half of these bytes.
+const WAKE_MIN_BYTES: usize = 1 << 20;
+
+/// A thread of the pool that runs out of work looks for more for about 100 µs before it sleeps. A copy that begins this soon
+/// after another one finds it awake, or is one of many, so that it pays to wake it once.
+const AWAKE_NANOSECONDS: u64 = 50_000;
 
 /// Parts per thread: with several, a slow thread delays the end less.
 const PARTS: usize = 4;
@@ -29,12 +36,12 @@ const TOGETHER: usize = 512;
 /// The pool set by [`set_num_threads`].
 static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
 
-/// What the copies that could be divided did last.
-static RECENT: Recent = Recent::new();
+/// When the last copy that could be divided ended. A race between threads costs only time.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// The process of the pools' threads: the first that asked for threads or for their number. A fork's child has none of them, and
 /// there a lock of the pools may stay locked for ever.
-static HOME: FirstProcess = FirstProcess::new();
+static HOME: AtomicU32 = AtomicU32::new(0);
 
 /// The default pool, with `RAYON_NUM_THREADS` threads, or one per core; `None` if the system cannot start them.
 static DEFAULT: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
@@ -51,9 +58,15 @@ pub fn num_threads() -> usize {
     pool().map_or(1, |pool| pool.current_num_threads())
 }
 
+/// Returns whether this process has the pools' threads, or may start them.
+fn is_home() -> bool {
+    let this = this_process();
+    HOME.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|home| home == this, |_| true)
+}
+
 /// Returns the pool that the calling thread may wait for.
 fn pool() -> Option<Arc<ThreadPool>> {
-    if !HOME.is_this() || rayon::current_thread_index().is_some() {
+    if !is_home() || rayon::current_thread_index().is_some() {
         return None;
     }
     let configured = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -84,7 +97,7 @@ pub struct ThreadError(ThreadPoolBuildError);
 /// assert_eq!(dlfield::num_threads(), 2);
 /// ```
 pub fn set_num_threads(threads: usize) -> Result<(), ThreadError> {
-    if !HOME.is_this() {
+    if !is_home() {
         return Ok(());
     }
     let pool = match threads {
@@ -156,21 +169,28 @@ pub(super) unsafe fn copy(
         // SAFETY: passed on from the caller.
         return unsafe { work.follow(plan) };
     };
-    let together = RECENT.with(moved, recent::now());
-    let (threads, parts) = (pool.current_num_threads(), pool.current_num_threads() * PARTS);
-    let divided = if recent::pays(together) { divide(plan, from_itemsize, parts) } else { None };
-    if let Some((position, ranges)) = divided {
-        let (plan, count) = (plan.clone(), ranges.len());
-        team::each(&pool, threads, count, move |number| {
-            // SAFETY: passed on from the caller, which gets back control when all parts are done; the parts have no element
-            // in common.
-            unsafe { work.follow(&plan.part(position, ranges[number].clone())) };
-        });
-    } else {
+    let (threads, count) = (pool.current_num_threads(), pool.current_num_threads() * PARTS);
+    let pays =
+        moved >= WAKE_MIN_BYTES || since_start().saturating_sub(LAST.load(Ordering::Relaxed)) < AWAKE_NANOSECONDS;
+    match if pays { divide(plan, from_itemsize, count) } else { None } {
+        Some((position, ranges)) => {
+            let (plan, count) = (plan.clone(), ranges.len());
+            parts::each(&pool, threads, count, move |number| {
+                // SAFETY: passed on from the caller, which gets back control when all parts are done; the parts have no
+                // element in common.
+                unsafe { work.follow(&plan.part(position, ranges[number].clone())) };
+            });
+        }
         // SAFETY: passed on from the caller.
-        unsafe { work.follow(plan) };
+        None => unsafe { work.follow(plan) },
     }
-    RECENT.note(together, recent::now());
+    LAST.store(since_start(), Ordering::Relaxed);
+}
+
+/// Returns the nanoseconds since the first call.
+fn since_start() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns the loop to divide, and its ranges; `None` if there is nothing to divide.

@@ -3,8 +3,8 @@
 use super::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
+use crate::error::{ExchangeError, Tuple};
 use crate::layout::{MAX_NDIM, byte_span};
-use crate::protocol::ExchangeError;
 
 /// No memory lies below: systems leave the first pages out, so that an offset from NULL is found.
 const LOWEST: usize = 1 << 16;
@@ -68,9 +68,10 @@ impl Descriptor {
     fn no_match(&mut self, ndim: usize, strides: usize) -> ExchangeError {
         *self = Descriptor::BLANK;
         if ndim > MAX_NDIM {
-            ExchangeError::TooManyDims { got: ndim }
+            too_many_dims(ndim)
         } else {
-            ExchangeError::StridesLength { ndim, got: strides }
+            let got = format_args!("{strides} entries for {ndim} dimensions");
+            ExchangeError::new("strides", &"one entry for each dimension", &got)
         }
     }
 
@@ -82,7 +83,12 @@ impl Descriptor {
         for (axis, (stride, bytes)) in strides.iter_mut().zip(byte_strides).enumerate() {
             if *stride << shift != *bytes {
                 if shape[axis] != 1 && !shape.contains(&0) {
-                    return Err(ExchangeError::PartialStride { axis, got: *bytes, itemsize });
+                    let expected = format_args!("multiples of the element size {itemsize}");
+                    return Err(ExchangeError::new(
+                        "strides",
+                        &expected,
+                        &format_args!("{bytes} bytes at axis {axis}"),
+                    ));
                 }
                 *stride = 1;
             }
@@ -96,7 +102,8 @@ impl Descriptor {
         let byte_size = i64::try_from(itemsize).unwrap_or(i64::MAX);
         let (shape, strides) = self.numbers.split_mut();
         if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
-            return Err(ExchangeError::NegativeExtent { axis, got: shape[axis] });
+            let got = format_args!("{} at axis {axis}", shape[axis]);
+            return Err(ExchangeError::new("shape", &"extents of 0 or more", &got));
         }
         let empty = shape.contains(&0);
         for (extent, stride) in shape.iter().zip(strides.iter_mut()) {
@@ -105,20 +112,26 @@ impl Descriptor {
             }
         }
         match byte_span(shape, strides, itemsize) {
-            Some(_) if self.ptr.is_null() => return Err(ExchangeError::NullData),
+            Some(_) if self.ptr.is_null() => {
+                return Err(ExchangeError::new("data", &"an address, as the tensor has elements", &"NULL"));
+            }
             Some((low, high)) => {
                 let address = i128::try_from(self.ptr.addr()).unwrap_or(i128::MAX);
                 let end = i128::from(u64::MAX);
                 if let Ok(got) = usize::try_from(address.saturating_add(low))
                     && got < LOWEST
                 {
-                    return Err(ExchangeError::LowAddress { got });
+                    let expected =
+                        "an address from 0x10000 on, as the tensor has elements and what lies below is no memory";
+                    return Err(ExchangeError::new("data", &expected, &format_args!("{got:#x}")));
                 }
                 if address.saturating_add(low) < 0
                     || address.saturating_add(high) > end
                     || high.saturating_sub(low) > i128::from(i64::MAX)
                 {
-                    return Err(ExchangeError::Span { shape: shape.to_vec(), strides: strides.to_vec(), itemsize });
+                    let (shape, strides) = (Tuple(shape), Tuple(strides));
+                    let got = format_args!("{strides} for shape {shape} of {itemsize}-byte elements");
+                    return Err(ExchangeError::new("strides", &"elements inside the address space", &got));
                 }
             }
             None => {}
@@ -126,8 +139,15 @@ impl Descriptor {
         // The bytes of all elements must be countable, regardless of the strides; extents of 0 are left out of the product.
         let count = |bytes: i64, extent: &i64| bytes.checked_mul(*extent);
         if shape.iter().filter(|extent| **extent != 0).try_fold(byte_size, count).is_none() {
-            return Err(ExchangeError::Size { shape: shape.to_vec(), itemsize });
+            let got = format_args!("{} of {itemsize}-byte elements", Tuple(shape));
+            return Err(ExchangeError::new("shape", &"less than 2**63 bytes", &got));
         }
         Ok(())
     }
+}
+
+/// Returns the error for more dimensions than a library takes.
+#[cold]
+pub(crate) fn too_many_dims(got: usize) -> ExchangeError {
+    ExchangeError::new("ndim", &format_args!("at most {MAX_NDIM} dimensions"), &got)
 }

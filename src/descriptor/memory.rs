@@ -1,6 +1,7 @@
 //! The memory of a field: alignment, stride order, byte span, write access and overlap.
 
 use super::Descriptor;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::layout::{Layout, Strided, byte_span, is_contiguous, overlap};
 
 impl Descriptor {
@@ -90,14 +91,12 @@ impl Descriptor {
     /// Rejects read-only memory, with `field` as its name in the error, and elements that share memory with each other.
     pub(crate) fn check_writable(&self, field: &'static str) -> crate::Result<()> {
         if self.readonly {
-            let fix = "it is written, so pass an array that may be written";
-            return Err(crate::ExchangeError::ReadOnly { field, fix }.into());
+            return Err(read_only(field, "it is written, so pass an array that may be written").into());
         }
         if self.is_c_contiguous() || crate::layout::is_unshared(self.shape(), self.strides()) {
             return Ok(());
         }
-        Err(crate::LayoutError::SharedElements { shape: self.shape().to_vec(), strides: self.strides().to_vec() }
-            .into())
+        Err(crate::layout::shared_elements(self.shape(), self.strides()).into())
     }
 
     /// Returns the lowest address of the elements and one past the highest; any two if there are no elements.
@@ -121,4 +120,12 @@ impl Descriptor {
         let (shape, strides) = self.numbers.split();
         Strided { address: self.ptr.addr(), shape, strides, itemsize: self.itemsize() }
     }
+}
+
+/// Returns the error for read-only memory that is to be written, or that a format cannot express.
+#[cold]
+pub(crate) fn read_only(argument: &str, fix: &str) -> ExchangeError {
+    ExchangeError::from_sentence(argument, &"the memory is read-only")
+        .with_fix(&fix)
+        .with_kind(ExchangeErrorKind::ReadOnly)
 }

@@ -7,14 +7,14 @@ use smallvec::SmallVec;
 use super::Descriptor;
 use super::halo_override::HaloOverride;
 use crate::dims::Dims;
-use crate::error::Result;
-use crate::layout::{LayoutError, Metadata, check_halo, check_origin};
+use crate::error::{LayoutError, Result};
+use crate::layout::{Metadata, check_halo, check_origin};
 
 impl Descriptor {
     /// Sets the dims, one label per dimension.
     ///
     /// # Errors
-    /// [`crate::DimsError::Length`] unless there is one label per dimension.
+    /// [`crate::DimsError`] unless there is one label per dimension.
     ///
     /// # Example
     /// ```
@@ -32,7 +32,7 @@ impl Descriptor {
     /// Sets the origin: the index of the first compute point.
     ///
     /// # Errors
-    /// [`LayoutError::Length`] unless there is one entry per dimension; [`LayoutError::Origin`] unless each is 0 to the extent.
+    /// [`LayoutError`] unless there is one entry per dimension, each from 0 to the extent.
     ///
     /// # Example
     /// ```
@@ -50,8 +50,7 @@ impl Descriptor {
     /// Sets the halo: the lower and upper width of each dimension, in elements.
     ///
     /// # Errors
-    /// [`LayoutError::Length`] unless there is one pair per dimension; [`LayoutError::Halo`] unless both widths are 0 or more
-    /// and together at most the extent.
+    /// [`LayoutError`] unless there is one pair per dimension, of widths of 0 or more and together at most the extent.
     ///
     /// # Example
     /// ```

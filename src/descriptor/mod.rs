@@ -9,14 +9,15 @@ mod spans;
 
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use self::check::too_many_dims;
 use self::halo_override::HaloOverride;
+pub(crate) use self::memory::read_only;
 use self::numbers::Numbers;
 pub use self::spans::Spans;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{ExchangeError, Result};
 use crate::layout::Metadata;
-use crate::protocol::ExchangeError;
 
 /// Address, device, element type, shape, strides and metadata of a field.
 ///
@@ -117,7 +118,7 @@ impl Descriptor {
     /// Builds a descriptor as [`Descriptor::new`] does, from strides in bytes.
     ///
     /// # Errors
-    /// [`ExchangeError::PartialStride`] unless each stride that leads to another element is a multiple of the element size; the
+    /// [`ExchangeError`] unless each stride that leads to another element is a multiple of the element size; the
     /// errors of [`Descriptor::new`].
     ///
     /// # Example

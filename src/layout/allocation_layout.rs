@@ -2,11 +2,12 @@
 
 use super::order::ascending;
 use super::strides::{compute, lcm};
-use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Promise, Spec, check_len, offset};
+use super::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise, Spec, check_len, offset, too_many_dims};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{LayoutError, LayoutErrorKind, Result, Tuple};
+use crate::layout::{alignment_too_large, negative_extent, wrong_aligned_index, wrong_alignment_size};
 use crate::preset::{Alignment, Preset};
 
 /// Host blocks start at a multiple of this many bytes, from which JAX shares memory without a copy.
@@ -101,10 +102,10 @@ impl Spec {
     pub(crate) fn plan(&self, strides: &mut Extents, promise: &mut Promise) -> Result<PlannedBlock> {
         let (shape, ndim) = (&self.shape[..], self.shape.len());
         if ndim > MAX_NDIM {
-            return Err(LayoutError::TooManyDims { got: ndim }.into());
+            return Err(too_many_dims(ndim).into());
         }
         if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
-            return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
+            return Err(negative_extent(axis, shape[axis]).into());
         }
         self.metadata.check(shape)?;
         let layout = promise.layout.insert(Layout::c_order(0));
@@ -118,17 +119,16 @@ impl Spec {
 
         let device = self.device();
         let block = if device.is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
-        let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
+        let too_wide = || alignment_too_large(alignment_size, self.dtype.itemsize());
         let alignment = lcm(alignment_size, itemsize).ok_or_else(too_wide)?;
         let block_alignment = lcm(alignment, block).ok_or_else(too_wide)?;
-        let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
+        let too_large = || too_large(shape, self.dtype.itemsize());
         let unit = if padding == Padding::Row { alignment / itemsize } else { 1 };
         let elements = compute(strides, shape, layout, padding, unit).ok_or_else(too_large)?;
         let first_byte = match &aligned_index {
             Some(index) => {
                 let aligned_offset = offset(index, strides, itemsize);
-                let too_far = || LayoutError::AlignedIndexOverflow { got: index.to_vec() };
-                (-aligned_offset.ok_or_else(too_far)?).rem_euclid(alignment)
+                (-aligned_offset.ok_or_else(|| too_far(index))?).rem_euclid(alignment)
             }
             None => 0,
         };
@@ -173,7 +173,7 @@ impl Spec {
 
     fn checked_alignment(&self, itemsize: i64) -> Result<i64, LayoutError> {
         match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
-            (Some(bytes), _) if bytes < 1 => Err(LayoutError::AlignmentSize { got: bytes }),
+            (Some(bytes), _) if bytes < 1 => Err(wrong_alignment_size(bytes)),
             (Some(bytes), _) => Ok(bytes),
             // At most 2**32 elements of 16 bytes: far from overflow.
             (None, Some(Alignment::Elements(elements))) => Ok(i64::from(elements) * itemsize),
@@ -191,8 +191,22 @@ impl Spec {
         check_len("aligned_index", index.len(), self.ndim())?;
         // The extent itself is allowed: it is the lower halo width of a field whose domain is empty.
         match index.iter().zip(&self.shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
-            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: self.shape[axis] }),
+            Some(axis) => Err(wrong_aligned_index(axis, index[axis], self.shape[axis])),
             None => Ok(Some(index.clone())),
         }
     }
+}
+
+/// Returns the error for a field of 2**63 bytes or more.
+#[cold]
+fn too_large(shape: &[i64], itemsize: usize) -> LayoutError {
+    let got = format_args!("{} with {itemsize}-byte elements, layout and padding", Tuple(shape));
+    LayoutError::new("shape", &"less than 2**63 bytes", &got).with_kind(LayoutErrorKind::TooLarge)
+}
+
+/// Returns the error for an aligned index whose distance from index 0 overflows.
+#[cold]
+fn too_far(index: &[i64]) -> LayoutError {
+    let expected = "an index less than 2**63 bytes away from index 0";
+    LayoutError::new("aligned_index", &expected, &Tuple(index)).with_kind(LayoutErrorKind::TooLarge)
 }

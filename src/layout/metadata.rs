@@ -1,8 +1,8 @@
 //! The metadata of a field: dims, origin and halo.
 
-use super::{LayoutError, check_len};
+use super::check_len;
 use crate::dims::Dims;
-use crate::error::Result;
+use crate::error::{LayoutError, Result};
 
 /// Dims, origin and halo of a field, each `None` unless it was set; [`crate::Tensor`] supplies the defaults.
 ///
@@ -137,7 +137,9 @@ pub(crate) fn check_halo(halo: &[(i64, i64)], shape: &[i64]) -> Result<(), Layou
     for (axis, ((lower, upper), extent)) in halo.iter().copied().zip(shape.iter().copied()).enumerate() {
         let fits = lower >= 0 && upper >= 0 && lower.checked_add(upper).is_some_and(|both| both <= extent);
         if !fits {
-            return Err(LayoutError::Halo { axis, lower, upper, extent });
+            let expected = "0 or more each, together at most the extent, which includes them";
+            let got = format_args!("({lower}, {upper}) at axis {axis} of extent {extent}");
+            return Err(LayoutError::new("halo", &expected, &got));
         }
     }
     Ok(())
@@ -148,7 +150,8 @@ pub(crate) fn check_origin(origin: &[i64], shape: &[i64]) -> Result<(), LayoutEr
     check_len("origin", origin.len(), shape.len())?;
     for (axis, (got, extent)) in origin.iter().copied().zip(shape.iter().copied()).enumerate() {
         if !(0..=extent).contains(&got) {
-            return Err(LayoutError::Origin { axis, got, extent });
+            let expected = format_args!("0 to {extent} at axis {axis} of extent {extent}");
+            return Err(LayoutError::new("origin", &expected, &got));
         }
     }
     Ok(())

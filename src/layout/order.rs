@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::LayoutError;
 use crate::dims::distinct;
 use crate::dims::{Dim, Dims};
+use crate::error::{LayoutError, Tuple};
 use crate::preset::LayoutRule;
 
 /// All ranks, in C order.
@@ -55,7 +55,7 @@ impl Layout {
     /// Builds a layout from a user's ranks: 0 for the largest stride.
     ///
     /// # Errors
-    /// [`LayoutError::NotPermutation`] unless `ranks` has each of `0..ndim` once, and `ndim` is at most [`super::MAX_NDIM`].
+    /// [`LayoutError`] unless `ranks` has each of `0..ndim` once, and `ndim` is at most [`super::MAX_NDIM`].
     ///
     /// # Example
     /// ```
@@ -64,7 +64,10 @@ impl Layout {
     /// assert!(Layout::new(&[1, 1], 2).is_err());
     /// ```
     pub fn new(ranks: &[i64], ndim: usize) -> Result<Layout, LayoutError> {
-        let wrong = || LayoutError::NotPermutation { got: ranks.to_vec(), ndim };
+        let wrong = || {
+            let expected = format_args!("each of 0 to {} once, 0 for the largest stride", ndim.saturating_sub(1));
+            LayoutError::new("layout", &expected, &format_args!("{} for {ndim} dimensions", Tuple(ranks)))
+        };
         let taken: SmallVec<[u8; 16]> =
             ranks.iter().map(|rank| u8::try_from(*rank)).collect::<Result<_, _>>().map_err(|_| wrong())?;
         if ndim > super::MAX_NDIM {

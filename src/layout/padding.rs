@@ -1,9 +1,8 @@
 //! The padding between rows.
 
+use crate::error::LayoutError;
 use std::fmt;
 use std::str::FromStr;
-
-use super::LayoutError;
 
 /// The padding between the rows of a field.
 ///
@@ -46,7 +45,7 @@ impl FromStr for Padding {
         match text {
             "none" => Ok(Padding::None),
             "row" => Ok(Padding::Row),
-            _ => Err(LayoutError::Padding { got: text.to_owned() }),
+            _ => Err(LayoutError::new("padding", &"'none' or 'row'", &format_args!("{text:?}"))),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Blocks of memory, of the host or of a device.
 
+use super::counters::{Counter, Totals};
 use super::cuda::ipc::Exported;
 use super::cuda::{CudaMemory, StreamUses};
-use super::host::HostMemory;
-use super::{LARGEST_SMALL, OutOfMemory, counters};
-use crate::device::{Device, DeviceError};
+use super::host::mappings::MAPPINGS;
+use super::host::{HostMemory, small};
+use crate::device::{Device, unsupported};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{MemoryError, Result};
 
 /// Contents of fresh memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,18 +26,28 @@ impl Contents {
     }
 }
 
+/// The blocks that live, without small ones on the host, which are counted in their threads.
+static LARGE: Counter = Counter::new();
+
+/// Returns the small blocks that live, the others, and the bytes of freed ones that are kept for reuse. Other threads may change
+/// them meanwhile.
+pub(crate) fn counted() -> (Totals, Totals, usize) {
+    let (small, kept) = small::counted();
+    (small, LARGE.read(), kept + MAPPINGS.bytes())
+}
+
 /// One block of memory. Dropping it frees the memory, on any thread.
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
     bytes: usize,
-    alignment: usize,
 }
 
 #[derive(Debug)]
 enum Memory {
     Host(HostMemory),
-    Cuda(CudaMemory),
+    /// In a box: the owners of host memory, which are many, are smaller.
+    Cuda(Box<CudaMemory>),
 }
 
 impl Block {
@@ -44,8 +55,7 @@ impl Block {
     /// the order of `stream`; host memory ignores it.
     ///
     /// # Errors
-    /// [`DeviceError::NotSupported`] for a device that is neither the host nor CUDA's, [`DeviceError::NoCuda`],
-    /// [`OutOfMemory`].
+    /// [`DeviceError`](crate::DeviceError) for a device that is neither the host nor CUDA's, or cannot be used; [`MemoryError`].
     ///
     /// # Example
     /// ```
@@ -59,15 +69,13 @@ impl Block {
         let alignment = alignment.max(1);
         let memory = if device == Device::CPU {
             let memory = HostMemory::allocate(bytes, alignment, contents);
-            Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
+            Memory::Host(memory.ok_or_else(|| out_of_memory(bytes, alignment, device))?)
         } else if device.is_of_cuda() {
-            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents)?)
+            Memory::Cuda(Box::new(CudaMemory::allocate(device, bytes, alignment, contents)?))
         } else {
-            return Err(DeviceError::NotSupported { device }.into());
+            return Err(unsupported(device).into());
         };
-        let block = Block { memory, bytes, alignment };
-        block.counter().add(bytes);
-        Ok(block)
+        Ok(Block::new(memory, bytes))
     }
 
     /// Allocates `bytes` of zeros on a CUDA device that other processes may open, which lock `file` meanwhile: see
@@ -77,12 +85,10 @@ impl Block {
     /// As for [`Block::allocate`].
     pub(crate) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<Block> {
         if !device.is_cuda() {
-            return Err(DeviceError::NotSupported { device }.into());
+            return Err(unsupported(device).into());
         }
-        let memory = Memory::Cuda(CudaMemory::allocate_exported(device, bytes, file)?);
-        let block = Block { memory, bytes, alignment: 1 };
-        block.counter().add(bytes);
-        Ok(block)
+        let memory = Memory::Cuda(Box::new(CudaMemory::allocate_exported(device, bytes, file)?));
+        Ok(Block::new(memory, bytes))
     }
 
     /// Returns what another process needs to open the memory; `None` for memory that was not allocated for that.
@@ -102,35 +108,18 @@ impl Block {
         }
     }
 
-    /// Returns whether this is host memory.
-    #[inline]
-    pub(crate) fn is_on_host(&self) -> bool {
-        matches!(self.memory, Memory::Host(_))
+    fn new(memory: Memory, bytes: usize) -> Block {
+        let block = Block { memory, bytes };
+        if !block.is_small() {
+            LARGE.add(bytes);
+        }
+        block
     }
 
-    /// Returns whether a freed block of this size may be kept for reuse with its owner: it is on the host, and short with the
-    /// bytes for its alignment.
+    /// Returns whether the block is on the host, and has at most 64 KiB with the bytes for its alignment.
     #[inline]
     pub(crate) fn is_small(&self) -> bool {
-        self.is_on_host() && self.bytes.saturating_add(self.alignment) <= LARGEST_SMALL
-    }
-
-    fn counter(&self) -> &'static counters::Counter {
-        if self.is_small() { &counters::SMALL } else { &counters::LARGE }
-    }
-
-    /// Returns the alignment in bytes that was requested.
-    #[inline]
-    pub(crate) fn alignment(&self) -> usize {
-        self.alignment
-    }
-
-    /// Makes all bytes of host memory zero.
-    #[inline]
-    pub(crate) fn clear_host(&mut self) {
-        if let Memory::Host(memory) = &mut self.memory {
-            memory.clear();
-        }
+        matches!(&self.memory, Memory::Host(memory) if memory.is_small())
     }
 
     /// Returns the address of the first byte.
@@ -161,7 +150,7 @@ impl Block {
 
     /// Leaves the memory to other code, which will free it.
     pub(crate) fn forget(self) {
-        self.counter().remove(self.bytes);
+        LARGE.remove(self.bytes);
         std::mem::forget(self);
     }
 
@@ -179,6 +168,16 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.counter().remove(self.bytes);
+        if !self.is_small() {
+            LARGE.remove(self.bytes);
+        }
     }
+}
+
+/// Returns the error for memory that cannot be allocated.
+#[cold]
+pub(crate) fn out_of_memory(bytes: usize, alignment: usize, device: Device) -> MemoryError {
+    let sentence =
+        format_args!("{bytes} bytes, aligned to {alignment} bytes, cannot be allocated on {device}: out of memory");
+    MemoryError::from_sentence("shape", &sentence)
 }

@@ -1,4 +1,4 @@
-//! Counts the blocks that live, by their size: what a report of the memory must add up to.
+//! Counts the blocks that live: what a report of the memory must add up to.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,20 +11,16 @@ pub struct Totals {
     pub bytes: usize,
 }
 
-/// Live blocks of one kind. Other threads may change both numbers between two reads.
-pub(crate) struct Counter {
+/// Counts blocks. Both numbers are modulo 2^64: one counter may remove what another has added. Other threads may change both
+/// between two reads.
+#[derive(Default)]
+pub(super) struct Counter {
     blocks: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// Host blocks that are small enough to be kept for reuse, those that are kept included.
-pub(crate) static SMALL: Counter = Counter::new();
-
-/// All other blocks.
-pub(crate) static LARGE: Counter = Counter::new();
-
 impl Counter {
-    pub(crate) const fn new() -> Counter {
+    pub(super) const fn new() -> Counter {
         Counter { blocks: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
     }
 
@@ -38,14 +34,27 @@ impl Counter {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Replaces both numbers. Only one thread does so: that takes less time than to add to them.
+    /// As [`Counter::add`], in the only thread that changes the numbers.
     #[inline]
-    pub(crate) fn set(&self, totals: Totals) {
-        self.blocks.store(totals.blocks, Ordering::Relaxed);
-        self.bytes.store(totals.bytes, Ordering::Relaxed);
+    pub(super) fn add_alone(&self, bytes: usize) {
+        add_alone(&self.blocks, 1);
+        add_alone(&self.bytes, bytes);
     }
 
-    pub(crate) fn read(&self) -> Totals {
+    /// As [`Counter::remove`], in the only thread that changes the numbers.
+    #[inline]
+    pub(super) fn remove_alone(&self, bytes: usize) {
+        add_alone(&self.blocks, 1usize.wrapping_neg());
+        add_alone(&self.bytes, bytes.wrapping_neg());
+    }
+
+    pub(super) fn read(&self) -> Totals {
         Totals { blocks: self.blocks.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
+}
+
+/// Adds to a number that no other thread changes, which takes less time than `fetch_add`.
+#[inline]
+fn add_alone(number: &AtomicUsize, amount: usize) {
+    number.store(number.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
 }

@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 use std::ptr::without_provenance_mut;
 
-use super::{ExchangeError, typestr};
+use super::typestr;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::{DType, DTypeError};
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{ExchangeError, Result};
 use crate::layout::Extents;
+use std::fmt::Display;
 
 /// One of the interfaces: what its dictionaries must contain.
 #[derive(Debug)]
@@ -63,13 +64,13 @@ impl Interface {
     }
 
     /// Returns the error for an entry that violates the interface.
-    pub fn entry(&self, key: &'static str, got: impl Into<String>, allowed: &'static str) -> ExchangeError {
-        ExchangeError::Entry { interface: self.name, key, got: got.into(), allowed }
+    pub fn entry(&self, key: &str, expected: &str, got: &dyn Display) -> ExchangeError {
+        ExchangeError::new(&format!("{}[{key:?}]", self.name), &expected, got)
     }
 
     /// Returns the error for a required key that is absent.
-    pub fn missing(&self, key: &'static str, allowed: &'static str) -> ExchangeError {
-        ExchangeError::MissingKey { interface: self.name, key, allowed }
+    pub fn missing(&self, key: &str, expected: &str) -> ExchangeError {
+        self.entry(key, expected, &"none")
     }
 
     /// Returns `None` if a number can be a stream of this interface, else what is allowed.
@@ -168,21 +169,21 @@ impl ArrayInterface<'_> {
     pub(crate) fn read_into(&self, descriptor: &mut Descriptor, interface: &Interface, device: Device) -> Result<()> {
         match self.version {
             Some(version) if !interface.versions.contains(&version) => {
-                return Err(interface.entry("version", version.to_string(), interface.allowed).into());
+                return Err(interface.entry("version", interface.allowed, &version).into());
             }
             None if !interface.versionless => return Err(interface.missing("version", interface.allowed).into()),
             _ => {}
         }
         if self.masked {
-            let got = "a mask, which no other protocol has";
             return Err(interface
-                .entry("mask", got, "None: pass .data, or .filled() to replace masked elements")
+                .entry("mask", "None", &"a mask, which no other protocol has")
+                .with_fix(&"pass .data, or .filled() to replace masked elements")
                 .into());
         }
         if let Some(stream) = self.stream
             && let Some(allowed) = interface.refuses_stream(stream)
         {
-            return Err(interface.entry("stream", stream.to_string(), allowed).into());
+            return Err(interface.entry("stream", allowed, &stream).into());
         }
         let dtype = self.element_type(interface)?;
         let compact;
@@ -207,8 +208,8 @@ impl ArrayInterface<'_> {
     fn place(&self, interface: &Interface) -> Result<(u64, bool), ExchangeError> {
         match self.data {
             Data::At { .. } if self.offset != 0 => {
-                let allowed = "0 with an address in data: add the offset to the address";
-                Err(interface.entry("offset", self.offset.to_string(), allowed))
+                let error = interface.entry("offset", "0 with an address in data", &self.offset);
+                Err(error.with_fix(&"add the offset to the address"))
             }
             Data::At { address, readonly } => Ok((address, readonly)),
             Data::In { address, len, readonly } => {
@@ -224,24 +225,22 @@ impl ArrayInterface<'_> {
     fn element_type(&self, interface: &Interface) -> Result<DType> {
         match &self.descr {
             Descr::Fields(got) => {
-                let allowed = "absent, or one unnamed field with the type of typestr: pass one field at a time";
-                return Err(interface.entry("descr", got, allowed).into());
+                let expected = "no entry, or one unnamed field with the type of typestr";
+                return Err(interface.entry("descr", expected, got).with_fix(&"pass one field at a time").into());
             }
             Descr::Plain(text) if **text != *self.typestr => {
-                let got = format!("{text:?} while typestr is {:?}", self.typestr);
-                return Err(interface.entry("descr", got, "the same type string as typestr").into());
+                let got = format_args!("{text:?} while typestr is {:?}", self.typestr);
+                return Err(interface.entry("descr", "the same type string as typestr", &got).into());
             }
             _ => {}
         }
         match (self.dtype, typestr::void_size(&self.typestr)) {
             (Some(dtype), Some(size)) if size == dtype.itemsize() => Ok(dtype),
-            (Some(dtype), Some(size)) => Err(DTypeError::ItemSize {
-                field: "typestr",
-                got: self.typestr.to_string(),
-                itemsize: i64::try_from(size).unwrap_or(i64::MAX),
-                allowed: format!("{}, the size of the object's dtype {dtype}", dtype.itemsize()),
+            (Some(dtype), Some(size)) => {
+                let size = i64::try_from(size).unwrap_or(i64::MAX);
+                let expected = format_args!("{} bytes, the size of the object's dtype {dtype}", dtype.itemsize());
+                Err(typestr::wrong_size("typestr", &self.typestr, size, &expected).into())
             }
-            .into()),
             _ => Ok(typestr::decode(&self.typestr)?),
         }
     }
@@ -250,12 +249,20 @@ impl ArrayInterface<'_> {
 /// Rejects elements outside a buffer. `low` and `high` are bytes from its start.
 fn check_inside(interface: &Interface, low: i128, high: i128, len: usize) -> Result<(), ExchangeError> {
     if low < 0 || high > i128::try_from(len).unwrap_or(i128::MAX) {
-        return Err(ExchangeError::OutsideBuffer { field: interface.name, low, high, len });
+        return Err(outside_buffer(interface.name, low, high, len));
     }
     Ok(())
 }
 
 /// Returns byte strides of compact elements, last index fastest; the descriptor rejects those of an invalid shape.
+/// Returns the error for elements outside the buffer that holds them.
+#[cold]
+pub(crate) fn outside_buffer(argument: &str, low: i128, high: i128, len: usize) -> ExchangeError {
+    let expected = format_args!("elements in bytes 0 to {len} of the buffer");
+    ExchangeError::new(argument, &expected, &format_args!("{low} to {high}"))
+        .with_fix(&"check offset, shape and strides")
+}
+
 pub(super) fn c_order(shape: &[i64], itemsize: usize) -> Extents {
     let mut step = i64::try_from(itemsize).unwrap_or(i64::MAX);
     let mut strides = Extents::from_slice(shape);
@@ -298,17 +305,21 @@ mod tests {
     fn each_key_is_refused_by_name() {
         for (interface, version) in [(&HOST, 2), (&HOST, 4), (&CUDA, 1), (&CUDA, 4), (&HIP, 0)] {
             let message = refusal(interface, |found| found.version = Some(version));
-            assert_eq!(message.split(';').next(), Some(&*format!("{}[\"version\"]: {version}", interface.name)));
+            assert!(message.starts_with(&format!("{}[\"version\"]: expected", interface.name)), "{message}");
+            assert!(message.ends_with(&format!("got {version}")), "{message}");
         }
-        assert!(refusal(&CUDA, |found| found.version = None).contains("[\"version\"]: missing"));
+        assert!(refusal(&CUDA, |found| found.version = None).contains("[\"version\"]: expected"));
         let unversioned = ArrayInterface { version: None, ..sound() };
         assert!(unversioned.read(&HOST, Device::CPU).is_ok() && unversioned.read(&GT_GPU, Device::cuda(0)).is_ok());
         assert!(refusal(&HOST, |found| found.masked = true).contains("[\"mask\"]"));
-        assert!(refusal(&HOST, |found| found.offset = 8).contains("[\"offset\"]: 8"));
+        assert!(
+            refusal(&HOST, |found| found.offset = 8)
+                .contains("[\"offset\"]: expected 0 with an address in data, got 8")
+        );
         assert!(refusal(&HOST, |found| found.descr = Descr::Fields("[('a', '<f8')]".to_owned())).contains("'a'"));
         assert!(refusal(&HOST, |found| found.descr = Descr::Plain("<i8".to_owned())).contains("\"<i8\" while"));
         assert!(refusal(&HOST, |found| found.typestr = ">f8".into()).contains("byte order"));
-        assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![8])).contains("strides: 1 entries"));
+        assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![8])).contains("got 1 entries"));
         assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![12, 8])).contains("12 bytes"));
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Source: NumPy's page on the array interface, "C-struct access".
 
-use super::ExchangeError;
 use super::array_interface::{ArrayInterface, Data, Descr, HOST, Interface};
 use crate::dtype::DType;
+use crate::error::ExchangeError;
 use crate::layout::{Extents, MAX_NDIM};
 
 /// The names of `__array_struct__` in errors.
@@ -41,10 +41,10 @@ impl ArrayStruct {
     /// [`ExchangeError`] unless `two` is 2 and `nd` from 0 to 64.
     pub fn ndim(two: i32, nd: i32) -> Result<usize, ExchangeError> {
         if two != 2 {
-            return Err(STRUCT.entry("two", two.to_string(), "2, by which a PyArrayInterface is known"));
+            return Err(STRUCT.entry("two", "2, by which a PyArrayInterface is known", &two));
         }
         let ndim = usize::try_from(nd).ok().filter(|ndim| *ndim <= MAX_NDIM);
-        ndim.ok_or_else(|| STRUCT.entry("nd", nd.to_string(), "0 to 64 dimensions"))
+        ndim.ok_or_else(|| STRUCT.entry("nd", "0 to 64 dimensions", &nd))
     }
 
     /// Whether the field `descr` is valid.
@@ -74,12 +74,12 @@ impl ArrayStruct {
         descr: Descr,
     ) -> Result<ArrayInterface<'_>, ExchangeError> {
         if self.itemsize <= 0 {
-            return Err(STRUCT.entry("itemsize", self.itemsize.to_string(), "at least 1 byte"));
+            return Err(STRUCT.entry("itemsize", "at least 1 byte", &self.itemsize));
         }
         let shape = match self.shape {
             Some(shape) => shape,
             None if self.ndim == 0 => Extents::new(),
-            None => return Err(STRUCT.entry("shape", "a null pointer", "a pointer to one size per dimension")),
+            None => return Err(STRUCT.entry("shape", "a pointer to one size per dimension", &"a null pointer")),
         };
         Ok(ArrayInterface {
             version: None,
@@ -132,13 +132,20 @@ mod tests {
 
     #[test]
     fn each_field_is_refused_by_name() {
-        assert!(ArrayStruct::ndim(3, 1).expect_err("refused").to_string().contains("[\"two\"]: 3"));
-        assert!(ArrayStruct::ndim(2, -1).expect_err("refused").to_string().contains("[\"nd\"]: -1"));
-        assert!(ArrayStruct::ndim(2, 65).is_err() && ArrayStruct::ndim(2, 64) == Ok(64));
-        assert!(read(ArrayStruct { itemsize: 0, ..sound() }).expect_err("refused").contains("[\"itemsize\"]: 0"));
+        assert!(ArrayStruct::ndim(3, 1).expect_err("refused").to_string().contains("[\"two\"]: expected 2"));
         assert!(
-            read(ArrayStruct { shape: None, ..sound() }).expect_err("refused").contains("[\"shape\"]: a null pointer")
+            ArrayStruct::ndim(2, -1)
+                .expect_err("refused")
+                .to_string()
+                .contains("[\"nd\"]: expected 0 to 64 dimensions, got -1")
         );
+        assert!(ArrayStruct::ndim(2, 65).is_err() && ArrayStruct::ndim(2, 64) == Ok(64));
+        assert!(
+            read(ArrayStruct { itemsize: 0, ..sound() })
+                .expect_err("refused")
+                .contains("[\"itemsize\"]: expected at least 1 byte, got 0")
+        );
+        assert!(read(ArrayStruct { shape: None, ..sound() }).expect_err("refused").contains("got a null pointer"));
         assert!(read(ArrayStruct { flags: WRITEABLE, ..sound() }).expect_err("refused").contains("byte order"));
         assert!(read(ArrayStruct { typekind: b'O', ..sound() }).expect_err("refused").contains("Python objects"));
         assert!(read(ArrayStruct { address: 0, ..sound() }).is_err());

@@ -5,10 +5,10 @@
 use std::ptr::without_provenance_mut;
 
 use super::array_interface::c_order;
-use super::{ExchangeError, pep3118};
+use super::pep3118;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{ExchangeError, ExchangeErrorKind, Result, Tuple};
 
 /// A buffer of the buffer protocol, fetched but not validated.
 #[derive(Clone, Debug)]
@@ -41,7 +41,11 @@ impl Buffer<'_> {
         if let Some(suboffsets) = self.suboffsets
             && let Some(axis) = suboffsets.iter().position(|offset| *offset >= 0)
         {
-            return Err(ExchangeError::Suboffsets { axis, got: suboffsets[axis] }.into());
+            let got = format_args!("{} at axis {axis}", suboffsets[axis]);
+            return Err(ExchangeError::new("suboffsets", &"a buffer without suboffsets", &got)
+                .with_fix(&"pass a copy")
+                .with_kind(ExchangeErrorKind::NeedsCopy)
+                .into());
         }
         let flat;
         let shape = match self.shape {
@@ -62,8 +66,9 @@ impl Buffer<'_> {
         let ptr = without_provenance_mut(self.address);
         let found = Descriptor::from_byte_strides(ptr, Device::CPU, dtype, self.readonly, shape, byte_strides)?;
         if found.nbytes() != self.len {
-            let (itemsize, wanted) = (dtype.itemsize(), found.nbytes());
-            return Err(ExchangeError::BufferLength { got: self.len, shape: shape.to_vec(), itemsize, wanted }.into());
+            let (expected, itemsize) = (found.nbytes(), dtype.itemsize());
+            let got = format_args!("{} for shape {} of {itemsize}-byte elements", self.len, Tuple(shape));
+            return Err(ExchangeError::new("len", &format_args!("a buffer of {expected} bytes"), &got).into());
         }
         Ok(found)
     }
@@ -90,15 +95,30 @@ mod tests {
     #[test]
     fn fields_that_contradict_each_other_are_refused_by_name() {
         for (named, buffer) in [
-            ("suboffsets: 0 at axis 1", Buffer { suboffsets: Some(&[-1, 0]), ..sound() }),
-            ("len: a buffer of 40 bytes", Buffer { len: 40, ..sound() }),
-            ("len: a buffer of -8 bytes", Buffer { len: -8, ..sound() }),
-            ("shape: extent -3", Buffer { shape: Some(&[2, -3]), ..sound() }),
-            ("strides: 4 bytes", Buffer { byte_strides: Some(&[4, 16]), ..sound() }),
-            ("strides: 1 entries", Buffer { byte_strides: Some(&[8]), ..sound() }),
-            ("format: \"d\" with elements of 4 bytes", Buffer { itemsize: 4, ..sound() }),
-            ("format: \"d\" with elements of 0 bytes", Buffer { itemsize: 0, ..sound() }),
-            ("data: NULL", Buffer { address: 0, ..sound() }),
+            (
+                "suboffsets: expected a buffer without suboffsets, got 0 at axis 1",
+                Buffer { suboffsets: Some(&[-1, 0]), ..sound() },
+            ),
+            ("len: expected a buffer of 48 bytes, got 40", Buffer { len: 40, ..sound() }),
+            ("len: expected a buffer of 48 bytes, got -8", Buffer { len: -8, ..sound() }),
+            ("shape: expected extents of 0 or more, got -3", Buffer { shape: Some(&[2, -3]), ..sound() }),
+            (
+                "strides: expected multiples of the element size 8, got 4 bytes",
+                Buffer { byte_strides: Some(&[4, 16]), ..sound() },
+            ),
+            (
+                "strides: expected one entry for each dimension, got 1 entries",
+                Buffer { byte_strides: Some(&[8]), ..sound() },
+            ),
+            (
+                "format: expected elements of 8 bytes, got \"d\" with elements of 4 bytes",
+                Buffer { itemsize: 4, ..sound() },
+            ),
+            (
+                "format: expected elements of 8 bytes, got \"d\" with elements of 0 bytes",
+                Buffer { itemsize: 0, ..sound() },
+            ),
+            ("data: expected an address, as the tensor has elements, got NULL", Buffer { address: 0, ..sound() }),
         ] {
             let message = buffer.read().expect_err(named).to_string();
             assert!(message.starts_with(named), "{message}");

@@ -7,11 +7,10 @@
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLPackVersion, DLTensor};
 
-use super::ExchangeError;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::{DType, DTypeError};
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{DTypeError, ExchangeError, Result};
 use crate::layout::{Extents, MAX_NDIM};
 
 /// The version that this crate writes, and the newest that it was written for.
@@ -50,20 +49,21 @@ pub(crate) unsafe fn read_into(
     let device = Device::from_dlpack(tensor.device)?;
     let dtype = DType::from_dlpack(tensor.dtype)?;
     if dtype.is_sub_byte() && !flags.contains(DlpackFlags::IS_SUBBYTE_TYPE_PADDED) {
-        return Err(DTypeError::Packed { name: dtype.name() }.into());
+        let got = format_args!("several {dtype} elements packed into each byte");
+        return Err(DTypeError::new("dtype", &"one element per byte", &got).into());
     }
-    let ndim = usize::try_from(tensor.ndim).map_err(|_| ExchangeError::NegativeNdim { got: tensor.ndim.into() })?;
-    if ndim > MAX_NDIM {
-        return Err(ExchangeError::TooManyDims { got: ndim }.into());
-    }
+    let ndim = checked_ndim(tensor.ndim)?;
     // SAFETY: passed on from the caller.
     let (shape, strides) = unsafe { (numbers(tensor.shape, ndim), numbers(tensor.strides, ndim)) };
-    let Some(shape) = shape else { return Err(ExchangeError::NullShape { ndim }.into()) };
+    let Some(shape) = shape else { return Err(null_shape(ndim).into()) };
     let compact;
     let strides = match (strides, version) {
         (Some(strides), _) => strides,
         (None, Some(version)) if (version.major, version.minor) >= STRIDES_REQUIRED => {
-            return Err(ExchangeError::NullStrides { ndim, major: version.major, minor: version.minor }.into());
+            let got = format_args!("NULL with ndim {ndim} in DLPack {}.{}", version.major, version.minor);
+            return Err(
+                ExchangeError::new("strides", &"strides, which are optional only before DLPack 1.2", &got).into()
+            );
         }
         (None, _) => {
             compact = row_major(shape);
@@ -74,10 +74,7 @@ pub(crate) unsafe fn read_into(
     let data = if tensor.byte_offset == 0 { start } else { offset_by(start, tensor.byte_offset)? };
     let mut set =
         |strides: &[i64]| descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides);
-    match set(strides) {
-        Err(ExchangeError::Span { .. }) => Ok(set(&signed(strides, dtype.itemsize()))?),
-        result => Ok(result?),
-    }
+    Ok(set(strides).or_else(|_| set(&signed(strides, dtype.itemsize())))?)
 }
 
 /// Returns strides with those replaced that CuPy (14.2) computes for negative ones: it divides the bytes by the element size as
@@ -96,15 +93,18 @@ fn signed(strides: &[i64], itemsize: usize) -> Extents {
 /// the end of the address space.
 #[cold]
 fn offset_by(start: *mut u8, byte_offset: u64) -> Result<*mut u8, ExchangeError> {
-    let outside = ExchangeError::ByteOffset { got: byte_offset };
-    let Ok(offset) = isize::try_from(byte_offset) else { return Err(outside) };
+    let outside = || {
+        let expected = "less than 2**63, inside the memory at data and the address space";
+        ExchangeError::new("byte_offset", &expected, &byte_offset)
+    };
+    let Ok(offset) = isize::try_from(byte_offset) else { return Err(outside()) };
     if start.is_null() {
         // An offset from NULL is still NULL.
         return Ok(start);
     }
     let (from, to) = (start.addr(), start.addr().wrapping_add_signed(offset));
     let same_half = (from ^ to) >> (usize::BITS - 1) == 0;
-    if same_half && from <= to { Ok(start.with_addr(to)) } else { Err(outside) }
+    if same_half && from <= to { Ok(start.with_addr(to)) } else { Err(outside()) }
 }
 
 /// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.
@@ -129,4 +129,31 @@ fn row_major(shape: &[i64]) -> Extents {
         step = step.saturating_mul((*extent).max(1));
     }
     strides
+}
+
+/// Checks the number of dimensions of a struct.
+///
+/// # Errors
+/// [`ExchangeError`] unless it is 0 to [`MAX_NDIM`].
+pub(crate) fn checked_ndim(ndim: i32) -> Result<usize, ExchangeError> {
+    let checked = usize::try_from(ndim).ok().filter(|ndim| *ndim <= MAX_NDIM);
+    checked.ok_or_else(|| ExchangeError::new("ndim", &format_args!("0 to {MAX_NDIM} dimensions"), &ndim))
+}
+
+/// Returns the error for a shape that is NULL.
+#[cold]
+pub(crate) fn null_shape(ndim: usize) -> ExchangeError {
+    ExchangeError::new("shape", &format_args!("{ndim} extents"), &"NULL")
+}
+
+/// Returns the error for a DLPack struct that is NULL.
+#[cold]
+pub(crate) fn null_pointer(argument: &str) -> ExchangeError {
+    ExchangeError::new(argument, &"the address of a DLPack struct", &"NULL")
+}
+
+/// Returns the error for a version whose struct layout is unknown.
+#[cold]
+pub(crate) fn unknown_version(version: DLPackVersion) -> ExchangeError {
+    ExchangeError::new("version", &"major version 1", &format_args!("DLPack {}.{}", version.major, version.minor))
 }

@@ -6,8 +6,5 @@ pub mod array_interface;
 pub mod array_struct;
 pub mod buffer;
 pub mod dlpack;
-mod error;
 pub mod pep3118;
 pub mod typestr;
-
-pub use error::ExchangeError;

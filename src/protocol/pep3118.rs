@@ -4,7 +4,9 @@
 
 use std::ffi::{CStr, c_int, c_long, c_longlong, c_short};
 
-use crate::dtype::{DType, DTypeError};
+use crate::dtype::DType;
+use crate::error::DTypeError;
+use crate::protocol::typestr::{NUMBERS, foreign_order, not_shareable, wrong_size};
 
 const FIELD: &str = "format";
 
@@ -75,13 +77,13 @@ pub fn decode(format: Option<&str>, itemsize: i64) -> Result<DType, DTypeError> 
     };
     let foreign: &[char] = if cfg!(target_endian = "little") { &['>', '!'] } else { &['<'] };
     if text.starts_with(foreign) && candidates[0].itemsize() > 1 {
-        return Err(DTypeError::ForeignOrder { field: FIELD, got: text.to_owned() });
+        return Err(foreign_order(FIELD, text));
     }
     let fits = |dtype: &&DType| usize::try_from(itemsize) == Ok(dtype.itemsize());
     candidates.iter().find(fits).copied().ok_or_else(|| {
         let mut sizes: Vec<String> = candidates.iter().map(|dtype| dtype.itemsize().to_string()).collect();
         sizes.dedup();
-        DTypeError::ItemSize { field: FIELD, got: text.to_owned(), itemsize, allowed: sizes.join(" or ") }
+        wrong_size(FIELD, text, itemsize, &format_args!("elements of {} bytes", sizes.join(" or ")))
     })
 }
 
@@ -111,32 +113,25 @@ pub(crate) fn is_address(format: &str) -> bool {
 
 /// Returns the error for a format without an element type, which names what the format means.
 fn refused(text: &str, letters: &str) -> DTypeError {
-    const NUMBERS: &str = "allowed are numbers and bool";
-    let (why, fix) = match letters {
+    const LETTER: &str = "a single letter of the struct module such as 'd', or 'Zd'";
+    let (expected, why, fix) = match letters {
         "g" | "Zg" | "G" => {
-            ("has a width that other libraries do not support", "allowed are up to d and Zd: convert it")
+            ("elements up to d and Zd", "has a width that other libraries do not support", "convert it")
         }
-        "c" | "s" | "p" | "u" | "w" => ("holds text", NUMBERS),
-        _ if is_address(text) => {
-            ("holds addresses", "allowed are numbers and bool; memory at an address: from_pointer")
-        }
-        "O" => ("holds Python objects, which cannot be shared as memory", NUMBERS),
-        "x" => ("holds nothing but padding", NUMBERS),
+        "c" | "s" | "p" | "u" | "w" => (NUMBERS, "holds text", ""),
+        _ if is_address(text) => (NUMBERS, "holds addresses", "pass the address to from_pointer"),
+        "O" => (NUMBERS, "holds Python objects, which cannot be shared as memory", ""),
+        "x" => (NUMBERS, "holds nothing but padding", ""),
         _ if letters.starts_with('(') || letters.starts_with(|first: char| first.is_ascii_digit()) => {
-            ("has several values in one element", "allowed is one: make the count a dimension of the shape")
+            ("one value per element", "has several values", "make the count a dimension of the shape")
         }
-        _ if letters.starts_with('T') => {
-            ("is structured", "allowed are numbers and bool: take one field of it at a time")
-        }
+        _ if letters.starts_with('T') => (NUMBERS, "is structured", "take one field of it at a time"),
         _ if letters.len() > 1 && letters.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            ("is structured, or no format", "allowed is a single letter of the struct module such as 'd', or 'Zd'")
+            (LETTER, "is structured, or no format", "")
         }
-        _ => {
-            let allowed = "a single letter of the struct module such as 'd', or 'Zd'";
-            return DTypeError::Unreadable { field: FIELD, got: text.to_owned(), allowed };
-        }
+        _ => return DTypeError::new(FIELD, &LETTER, &format_args!("{text:?}")),
     };
-    DTypeError::NotShareable { field: FIELD, got: text.to_owned(), why, fix }
+    not_shareable(FIELD, text, expected, why, fix)
 }
 
 #[cfg(test)]
@@ -189,8 +184,8 @@ mod tests {
             ("Z", "addresses"),
             ("O", "Python objects"),
             ("x", "padding"),
-            ("3i", "several values"),
-            ("(2,3)f", "several values"),
+            ("3i", "several"),
+            ("(2,3)f", "several"),
             ("T{<i:a:<f:b:}", "structured"),
             ("ii", "structured"),
             ("", "single letter"),

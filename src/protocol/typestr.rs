@@ -2,7 +2,9 @@
 //!
 //! Source: NumPy's page on the array interface protocol, key `typestr`.
 
-use crate::dtype::{DType, DTypeError};
+use crate::dtype::DType;
+use crate::error::{DTypeError, DTypeErrorKind};
+use std::fmt::Display;
 
 const FIELD: &str = "typestr";
 
@@ -45,11 +47,8 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
 /// ```
 pub fn decode(text: &str) -> Result<DType, DTypeError> {
     const FOREIGN: u8 = if cfg!(target_endian = "little") { b'>' } else { b'<' };
-    let unreadable = || DTypeError::Unreadable {
-        field: FIELD,
-        got: text.to_owned(),
-        allowed: "byte order, kind and bytes, such as '<f8' or 'f8'",
-    };
+    let unreadable =
+        || DTypeError::new(FIELD, &"byte order, kind and bytes, such as '<f8' or 'f8'", &format_args!("{text:?}"));
     let (order, rest) = split_order(text);
     let mut letters = rest.chars();
     let Some(kind) = letters.next() else { return Err(unreadable()) };
@@ -74,17 +73,19 @@ pub fn decode(text: &str) -> Result<DType, DTypeError> {
         ('c', "8") => DType::C64,
         ('c', "16") => DType::C128,
         ('b' | 'i' | 'u' | 'f' | 'c', _) => {
-            return Err(DTypeError::NotShareable {
-                field: FIELD,
-                got: text.to_owned(),
-                why: "has a width that other libraries do not support",
-                fix: "allowed are b1, i and u of 1 to 8 bytes, f2, f4, f8, c8, c16: convert with .astype()",
-            });
+            let expected = "b1, i or u of 1 to 8 bytes, f2, f4, f8, c8 or c16";
+            return Err(not_shareable(
+                FIELD,
+                text,
+                expected,
+                "has a width that other libraries do not support",
+                "convert it",
+            ));
         }
         _ => return Err(unreadable()),
     };
     if order == Some(FOREIGN) && dtype.itemsize() > 1 {
-        return Err(DTypeError::ForeignOrder { field: FIELD, got: text.to_owned() });
+        return Err(foreign_order(FIELD, text));
     }
     Ok(dtype)
 }
@@ -106,21 +107,41 @@ fn split_order(text: &str) -> (Option<u8>, &str) {
 /// Rejects the kinds that are not numbers; the error names what they hold.
 fn refuse_kind(text: &str, kind: char) -> Result<(), DTypeError> {
     let (why, fix) = match kind {
-        'O' => (
-            "holds Python objects, which cannot be shared as memory",
-            "allowed are numbers and bool: convert with .astype()",
-        ),
-        'S' | 'U' | 'T' => ("holds text", "allowed are numbers and bool"),
-        'M' => ("holds dates", "allowed are numbers and bool: view it as int64"),
-        'm' => ("holds time spans", "allowed are numbers and bool: view it as int64"),
-        'V' => (
-            "holds raw bytes, or is structured",
-            "allowed are numbers and bool: view it as its type, or take one field of it at a time",
-        ),
-        't' => ("holds several bits per byte", "allowed is one element per byte or more: unpack it"),
+        'O' => ("holds Python objects, which cannot be shared as memory", "convert it"),
+        'S' | 'U' | 'T' => ("holds text", ""),
+        'M' => ("holds dates", "view it as int64"),
+        'm' => ("holds time spans", "view it as int64"),
+        'V' => ("holds raw bytes, or is structured", "view it as its type, or take one field of it at a time"),
+        't' => ("holds several bits per byte", "unpack it"),
         _ => return Ok(()),
     };
-    Err(DTypeError::NotShareable { field: FIELD, got: text.to_owned(), why, fix })
+    Err(not_shareable(FIELD, text, NUMBERS, why, fix))
+}
+
+/// The elements that can be shared.
+pub(super) const NUMBERS: &str = "numbers or bool";
+
+/// Returns the error for elements that are not numbers, or whose width no other library has.
+#[cold]
+pub(super) fn not_shareable(argument: &str, got: &str, expected: &str, why: &str, fix: &str) -> DTypeError {
+    DTypeError::new(argument, &expected, &format_args!("{got:?}, which {why}"))
+        .with_fix(&fix)
+        .with_kind(DTypeErrorKind::Unsupported)
+}
+
+/// Returns the error for elements in non-native byte order.
+#[cold]
+pub(super) fn foreign_order(argument: &str, got: &str) -> DTypeError {
+    DTypeError::new(argument, &"native byte order", &format_args!("{got:?}"))
+        .with_fix(&"convert it")
+        .with_kind(DTypeErrorKind::ByteOrder)
+}
+
+/// Returns the error for elements of a size that contradicts their description; `expected` are the sizes that fit.
+#[cold]
+pub(super) fn wrong_size(argument: &str, got: &str, itemsize: i64, expected: &dyn Display) -> DTypeError {
+    let got = format_args!("{got:?} with elements of {itemsize} bytes");
+    DTypeError::new(argument, expected, &got).with_kind(DTypeErrorKind::Mismatch)
 }
 
 #[cfg(test)]
@@ -166,17 +187,17 @@ mod tests {
             ("<i3", "width"),
             ("|b2", "width"),
             ("<f08", "width"),
-            ("f", "allowed is byte order"),
-            ("float64", "allowed is byte order"),
+            ("f", "expected byte order"),
+            ("float64", "expected byte order"),
             ("O", "Python objects"),
             ("V8", "structured"),
-            ("", "allowed is byte order"),
-            ("<", "allowed is byte order"),
-            ("<f", "allowed is byte order"),
-            ("<f8 ", "allowed is byte order"),
-            ("<f-8", "allowed is byte order"),
-            ("<x8", "allowed is byte order"),
-            ("<ü8", "allowed is byte order"),
+            ("", "expected byte order"),
+            ("<", "expected byte order"),
+            ("<f", "expected byte order"),
+            ("<f8 ", "expected byte order"),
+            ("<f-8", "expected byte order"),
+            ("<x8", "expected byte order"),
+            ("<ü8", "expected byte order"),
         ] {
             let message = decode(text).expect_err(text).to_string();
             assert!(message.starts_with("typestr: ") && message.contains(named), "{text}: {message}");

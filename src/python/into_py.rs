@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use crate::memory::cuda::Stream;
-use crate::protocol::ExchangeError;
+use crate::protocol::dlpack::null_pointer;
 use crate::python::convert::errors;
 use crate::python::ffi::dlpack_c;
 use crate::python::ffi::new_error::new_error;
@@ -56,9 +56,9 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
         let class = native.getattr(intern!(py, "Tensor"))?.cast_into::<PyType>()?;
         let table = dlpack_c::table(&class)?;
         let wrap = table.and_then(|table| table.managed_tensor_to_py_object_no_sync);
-        let wrap = wrap.ok_or(ExchangeError::NullPointer { field: WRAP })?;
+        let wrap = wrap.ok_or_else(|| null_pointer(WRAP))?;
         let work_stream = table.and_then(|table| table.current_work_stream);
-        let work_stream = work_stream.ok_or(ExchangeError::NullPointer { field: WORK_STREAM })?;
+        let work_stream = work_stream.ok_or_else(|| null_pointer(WORK_STREAM))?;
         Ok(Module { wrap, work_stream, api: tensor_api::find(&class)? })
     })
 }

@@ -4,9 +4,9 @@ use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::error::Result;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::memory::Executor;
 use crate::memory::cuda::current_stream;
-use crate::protocol::ExchangeError;
 use crate::python::consumers;
 use crate::python::ffi::attach::release_deferred;
 use crate::python::py_owner;
@@ -40,7 +40,11 @@ pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 pub fn check_in_place(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     match py_owner::storage(py, tensor.owner()) {
         Some(storage) if !py_owner::has_elements(&storage, tensor.descriptor()).unwrap_or(false) => {
-            Err(ExchangeError::Exchanged.into())
+            let got = "a storage to which PyTorch has given other memory since the field was imported, as share_memory_() does";
+            Err(ExchangeError::new("field", &"memory that is still that of the import", &got)
+                .with_fix(&"import the tensor after that: dl.from_dlpack(tensor.share_memory_())")
+                .with_kind(ExchangeErrorKind::Moved)
+                .into())
         }
         _ => Ok(()),
     }
@@ -50,7 +54,7 @@ pub fn check_in_place(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 /// works on this stream, or makes its own wait for it.
 ///
 /// # Errors
-/// [`crate::DeviceError::Capturing`] if graph capture forbids the order, [`crate::DeviceError::Driver`].
+/// [`crate::DeviceError`] if graph capture forbids the order, or the driver fails.
 pub fn order_current_stream(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     let device = tensor.descriptor().device();
     let Some(uses) = tensor.owner().stream_uses().filter(|_| device.is_of_cuda()) else { return Ok(()) };

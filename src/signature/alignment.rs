@@ -2,7 +2,7 @@
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DType;
-use crate::layout::LayoutError;
+use crate::error::{LayoutError, LayoutErrorKind};
 
 /// What must be aligned, and to how much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,11 +39,16 @@ impl WantedAlignment {
         if usize::try_from(wanted).is_ok_and(|size| address.is_multiple_of(size)) {
             return Ok(());
         }
-        Err(if of_base {
-            LayoutError::BaseAlignment { address, wanted }
+        let (point, fix) = if of_base {
+            ("the element at index 0", "allocate the field with the preset of its FieldSpec".to_owned())
         } else {
-            LayoutError::Alignment { address, wanted }
-        })
+            let fix = format!("allocate the field with alignment_size={wanted} and its origin as aligned_index");
+            ("the first compute point", fix)
+        };
+        let expected = format_args!("{point} at a multiple of {wanted} bytes");
+        Err(LayoutError::new("alignment_size", &expected, &format_args!("{address:#x}"))
+            .with_fix(&fix)
+            .with_kind(LayoutErrorKind::NeedsCopy))
     }
 }
 

@@ -22,10 +22,11 @@ use smallvec::SmallVec;
 
 use super::size::dimension;
 use super::writeback::{Fit, Writeback};
-use super::{Signature, SignatureError, Size};
+use super::{Signature, Size, field_of, missing, twice, unknown};
 use crate::descriptor::Descriptor;
 use crate::dims::Dim;
-use crate::layout::{Extents, LayoutError};
+use crate::error::{Error, LayoutError, LayoutErrorKind, Result, SignatureError, SignatureErrorKind};
+use crate::layout::Extents;
 
 /// The argument for one field of a call.
 pub(crate) trait Argument {
@@ -57,11 +58,11 @@ impl<A> Arguments<A> {
     /// Returns the place of a field, to be filled.
     ///
     /// # Errors
-    /// [`SignatureError::Twice`] if it has its argument already.
+    /// [`SignatureError`] if it has its argument already.
     #[inline]
     pub(crate) fn vacant(&mut self, signature: &Signature, place: usize) -> Result<&mut Option<A>, SignatureError> {
         match &mut self.0[place] {
-            Some(_) => Err(SignatureError::Twice { field: signature.fields()[place].0.clone() }),
+            Some(_) => Err(twice(&signature.fields()[place].0)),
             vacant => Ok(vacant),
         }
     }
@@ -87,26 +88,26 @@ impl<A: Argument> Arguments<A> {
     /// Checks what concerns several fields, and lets arguments with the same elements share a copy.
     ///
     /// # Errors
-    /// [`SignatureError::Missing`], [`SignatureError::Sizes`], [`SignatureError::Overlap`], [`SignatureError::CopiedOverlap`];
-    /// [`SignatureError::Field`] for an extent below the offset of its size.
+    /// [`SignatureError`] for a field that is missing, for sizes that differ and for memory that overlaps; [`LayoutError`] for an extent
+    /// below the offset of its size.
     #[inline]
-    pub(crate) fn check(&mut self, signature: &Signature) -> Result<(), SignatureError> {
+    pub(crate) fn check(&mut self, signature: &Signature) -> Result<()> {
         let mut absent = signature.fields().iter().zip(&self.0).filter(|(_, argument)| argument.is_none());
         if let Some(((name, _), _)) = absent.find(|((_, spec), _)| !spec.is_optional()) {
-            return Err(SignatureError::Missing { field: name.clone() });
+            return Err(missing(name).into());
         }
         self.check_sizes(signature)?;
-        self.check_overlap(signature)
+        Ok(self.check_overlap(signature)?)
     }
 
     /// Rejects fields that disagree on a named size.
     #[inline]
-    fn check_sizes(&self, signature: &Signature) -> Result<(), SignatureError> {
+    fn check_sizes(&self, signature: &Signature) -> Result<()> {
         if signature.table.named_extents.is_empty() { Ok(()) } else { self.agree(signature) }
     }
 
     #[inline(never)]
-    fn agree(&self, signature: &Signature) -> Result<(), SignatureError> {
+    fn agree(&self, signature: &Signature) -> Result<()> {
         // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
         let mut known: SmallVec<[Option<(i128, usize)>; 8]> = SmallVec::new();
         for (place, axis, number) in &signature.table.named_extents {
@@ -116,24 +117,23 @@ impl<A: Argument> Arguments<A> {
             let extent = found.shape()[*axis];
             let got = i128::from(extent) - i128::from(*offset);
             if got < 0 {
-                let (dimension, size) = (dimension(found, *axis), shape[*axis].to_string());
-                let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
-                return Err(SignatureError::of(field_name, error));
+                let (dimension, size) = (dimension(found, *axis), &shape[*axis]);
+                let expected = format_args!("{offset} or more points in {dimension}, for {size}");
+                let error = LayoutError::new("shape", &expected, &extent).with_kind(LayoutErrorKind::Mismatch);
+                return Err(Error::from(error).in_field(field_name));
             }
             if known.len() <= *number {
                 known.resize(number + 1, None);
             }
             let (wanted, first) = *known[*number].get_or_insert((got, *place));
             if wanted != got {
-                return Err(SignatureError::Sizes {
-                    field: field_name.clone(),
-                    name: name.clone(),
-                    got,
-                    size: shape[*axis].to_string(),
-                    extent,
-                    other: signature.fields()[first].0.clone(),
-                    wanted,
-                });
+                let other = &signature.fields()[first].0;
+                let points =
+                    if *offset == 0 { String::new() } else { format!(", as {extent} points are {}", shape[*axis]) };
+                let expected = format_args!("{name} = {wanted}, as in field {other:?}");
+                return Err(SignatureError::new(&field_of(field_name), &expected, &format_args!("{got}{points}"))
+                    .with_kind(SignatureErrorKind::Sizes)
+                    .into());
             }
         }
         Ok(())
@@ -204,24 +204,20 @@ impl Signature {
         self.table.places.get(name).copied()
     }
 
-    /// As [`Signature::place`]; [`SignatureError::Unknown`] for a name that no field has.
+    /// As [`Signature::place`]; [`SignatureError`] for a name that no field has.
     pub(crate) fn find(&self, name: &str, guess: usize) -> Result<usize, SignatureError> {
-        self.place(name, guess).ok_or_else(|| {
-            let names: Vec<&str> = self.fields().iter().map(|(name, _)| &**name).collect();
-            let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            SignatureError::Unknown { field: name.into(), allowed }
-        })
+        self.place(name, guess).ok_or_else(|| unknown(name, self.fields()))
     }
 
     /// Permutes the dimensions of an argument's description into the kernel's order, sets its origin and dims, and checks it. With
     /// `copies`, a copy may stand in for memory that does not fit.
     ///
     /// # Errors
-    /// [`SignatureError::Field`].
+    /// Those of device, element type, dims, extents, alignment and access, with the field's name.
     #[inline(always)]
-    pub(crate) fn fit(&self, place: usize, field: &mut Descriptor, copies: bool) -> Result<Fit, SignatureError> {
+    pub(crate) fn fit(&self, place: usize, field: &mut Descriptor, copies: bool) -> Result<Fit> {
         let (name, spec) = &self.fields()[place];
         let fitted = spec.orient(field).and_then(|()| spec.fit(field, self.device(), copies));
-        fitted.map_err(|error| SignatureError::of(name, error))
+        fitted.map_err(|error| error.in_field(name))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
+use super::Signature;
 use super::arguments::{Argument, Arguments};
 use super::writeback::{Fit, Writeback};
-use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::dims::Dim;
 use crate::error::Result;
@@ -72,7 +72,7 @@ impl<'a> BoundCall<'a> {
             let (described, tensor) = parts(argument);
             let mut original = described.clone();
             let fit = signature.fit(place, &mut original, tensor.is_some())?;
-            let named = |error| SignatureError::of(name, error);
+            let named = |error: crate::Error| error.in_field(name);
             let copy = match (&fit, tensor) {
                 (Fit::Copied(_), Some(tensor)) => {
                     let (spec, owner) = (&signature.fields()[place].1, tensor.owner().clone());
@@ -103,7 +103,7 @@ impl<'a> BoundCall<'a> {
     ) -> Result<BoundCall<'a>> {
         let bound = BoundCall::new(signature, given, |tensor| (tensor.descriptor(), Some(tensor)))?;
         for (name, _, copy) in bound.copies() {
-            fill(copy).map_err(|error| SignatureError::of(name, error))?;
+            fill(copy).map_err(|error| error.in_field(name))?;
         }
         Ok(bound)
     }
@@ -158,7 +158,7 @@ impl<'a> BoundCall<'a> {
     /// Copies the temporaries of the written fields back into the originals.
     ///
     /// # Errors
-    /// [`crate::OutOfMemory`].
+    /// [`crate::MemoryError`].
     ///
     /// # Safety
     /// - The fields' memory may be written, and no other code uses it, or the temporaries, meanwhile.

@@ -6,11 +6,11 @@ use super::alignment::WantedAlignment;
 use super::size::dimension;
 use super::{FieldSpec, Size};
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
-use crate::dims::{Dim, Dims, DimsError};
-use crate::dtype::{DType, DTypeError};
-use crate::error::Result;
-use crate::layout::LayoutError;
+use crate::device::{self, Device};
+use crate::dims::{Dim, Dims};
+use crate::dtype::{self, DType};
+use crate::error::{DTypeError, DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Result, Tuple};
+use crate::layout::rank_mismatch;
 
 impl FieldSpec {
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
@@ -37,9 +37,7 @@ impl FieldSpec {
     /// Checks the number of dimensions of a field whose labels do not matter.
     fn check_ndim(&self, field: &Descriptor) -> Result<(), LayoutError> {
         match self.ndim() {
-            Some(wanted) if wanted != field.ndim() => {
-                Err(LayoutError::Rank { got: field.ndim(), wanted, shape: field.shape().to_vec() })
-            }
+            Some(wanted) if wanted != field.ndim() => Err(rank_mismatch(wanted, field.shape())),
             _ => Ok(()),
         }
     }
@@ -47,7 +45,7 @@ impl FieldSpec {
     /// Checks what a copy could fix: device, element type and alignment.
     pub(super) fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
         if !device.can_access(field.device()) {
-            return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
+            return Err(device::mismatch(field.device(), device).into());
         }
         if field.dtype() != self.usual_dtype && !self.accepts(field.dtype()) {
             return Err(self.unlike(field.dtype()).into());
@@ -62,7 +60,7 @@ impl FieldSpec {
     #[cold]
     fn unlike(&self, found: DType) -> DTypeError {
         let wanted: Vec<&str> = self.declared_dtypes().iter().map(|dtype| dtype.name()).collect();
-        DTypeError::Unlike { found: found.name(), wanted: wanted.join(" or ") }
+        dtype::mismatch(found, &wanted.join(" or "))
     }
 
     /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent
@@ -84,7 +82,10 @@ impl FieldSpec {
 
 /// Permutes the dimensions of a field with labels, and gives one without the labels wanted.
 fn orient_labelled(wanted: &Dims, field: &mut Descriptor) -> Result<()> {
-    let unlike = |found: String, order: &str| DimsError::Unlike { found, wanted: format!("({wanted}), {order}") };
+    let unlike = |found: String, order: &str| {
+        let expected = format_args!("({wanted}), {order}");
+        DimsError::new("dims", &expected, &found).with_kind(DimsErrorKind::Mismatch)
+    };
     match field.dims() {
         Some(dims) if dims != wanted => {
             let found: SmallVec<[Dim; 6]> = dims.iter().collect();
@@ -118,8 +119,11 @@ fn check_boundary(boundary: &[(i64, i64)], field: &Descriptor) -> Result<(), Lay
     if origin.iter().zip(boundary).all(|(origin, (lower, _))| origin >= lower) {
         return Ok(());
     }
-    let least = origin.iter().zip(boundary).map(|(origin, (lower, _))| *origin.max(lower)).collect();
-    Err(LayoutError::Boundary { got: origin.to_vec(), least })
+    let least: Vec<i64> = origin.iter().zip(boundary).map(|(origin, (lower, _))| *origin.max(lower)).collect();
+    let expected = format_args!("{} or more, as the kernel reads points below its domain", Tuple(&least));
+    Err(LayoutError::new("origin", &expected, &Tuple(origin))
+        .with_fix(&format_args!("pass a field with a halo, or state origin={}", Tuple(&least)))
+        .with_kind(LayoutErrorKind::Mismatch))
 }
 
 fn check_shape(wanted: &[Size], field: &Descriptor) -> Result<(), LayoutError> {
@@ -127,7 +131,8 @@ fn check_shape(wanted: &[Size], field: &Descriptor) -> Result<(), LayoutError> {
         if let Size::Fixed(wanted) = wanted
             && wanted != got
         {
-            return Err(LayoutError::Extent { dimension: dimension(field, axis), got: *got, wanted: *wanted });
+            let expected = format_args!("{wanted} points in {}", dimension(field, axis));
+            return Err(LayoutError::new("shape", &expected, got).with_kind(LayoutErrorKind::Mismatch));
         }
     }
     Ok(())

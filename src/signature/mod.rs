@@ -31,8 +31,7 @@ pub use self::spec::FieldSpec;
 use self::writeback::Writeback;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::Result;
-pub use crate::error::SignatureError;
+use crate::error::{Error, Result, SignatureError};
 use crate::tensor::Tensor;
 
 /// The fields that a stencil takes, by name, and its device.
@@ -76,7 +75,7 @@ impl Signature {
     /// Returns the signature of a stencil on the host.
     ///
     /// # Errors
-    /// [`SignatureError::Twice`] for a repeated name; the errors of [`FieldSpec::check`], with the field's name.
+    /// [`SignatureError`] for a repeated name; the errors of [`FieldSpec::check`], with the field's name.
     ///
     /// # Example
     /// ```
@@ -86,7 +85,7 @@ impl Signature {
     /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
     /// assert!(Signature::new([("inp", spec.clone()), ("out", spec.clone())]).is_ok());
     /// let error = Signature::new([("inp", spec.clone()), ("inp", spec)]).unwrap_err();
-    /// assert_eq!(error.to_string(), "field \"inp\": named twice; allowed is each name once");
+    /// assert_eq!(error.to_string(), "field \"inp\": named twice; name each field once");
     /// # Ok(())
     /// # }
     /// ```
@@ -94,9 +93,9 @@ impl Signature {
         let mut table = Table { fields: Vec::new(), places: BTreeMap::new(), named_extents: Vec::new() };
         for (name, spec) in fields {
             let name = name.into();
-            spec.check().map_err(|error| SignatureError::of(&name, error))?;
+            spec.check().map_err(|error| Error::from(error).in_field(&name))?;
             if table.places.insert(name.clone(), table.fields.len()).is_some() {
-                return Err(SignatureError::Twice { field: name }.into());
+                return Err(twice(&name).into());
             }
             table.fields.push((name, spec));
         }
@@ -204,9 +203,9 @@ impl Signature {
     /// and managed memory: wait for it first, or use [`Tensor::to_device`] or [`Signature::bind_or_copy`], which wait.
     ///
     /// # Errors
-    /// [`SignatureError`]: a field that is missing, unknown or given twice; [`SignatureError::Field`] with the error of a
-    /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written;
-    /// [`SignatureError::Sizes`]; a written field that shares memory with another one.
+    /// [`SignatureError`] for a field that is missing, unknown or given twice, for fields that disagree on a named size, and for a
+    /// written field that shares memory with another one; the error of a field, in its device, element type, labels, extents or
+    /// alignment, or because its memory must not be written.
     ///
     /// # Example
     /// ```
@@ -233,7 +232,7 @@ impl Signature {
     ///
     /// # Errors
     /// As for [`Signature::bind`], also if [`can_cast`](crate::can_cast) forbids the cast of the elements, for written fields
-    /// in both directions; [`crate::OutOfMemory`]; [`ExchangeError::Exported`](crate::ExchangeError::Exported) if the memory to
+    /// in both directions; [`crate::MemoryError`]; [`ExchangeError`](crate::ExchangeError) if the memory to
     /// copy was exported to another library: [`Signature::bind_or_copy_shared`] copies that.
     ///
     /// # Example
@@ -262,7 +261,7 @@ impl Signature {
     /// As [`Signature::bind_or_copy`], also for memory that was exported.
     ///
     /// # Errors
-    /// As for [`Signature::bind_or_copy`], except [`ExchangeError::Exported`](crate::ExchangeError::Exported).
+    /// As for [`Signature::bind_or_copy`], except [`ExchangeError`](crate::ExchangeError).
     ///
     /// # Safety
     /// - No other code writes to the fields' memory meanwhile; on a device, until its current stream has finished the copies.
@@ -302,4 +301,30 @@ fn named_extents(fields: &[(Box<str>, FieldSpec)]) -> Vec<(usize, usize, usize)>
         }
     }
     found
+}
+
+/// Returns what an error calls a field.
+fn field_of(name: &str) -> String {
+    format!("field {name:?}")
+}
+
+/// Returns the error for a field that the signature does not have.
+#[cold]
+pub fn unknown(name: &str, known: &[(Box<str>, FieldSpec)]) -> SignatureError {
+    let names: Vec<&str> = known.iter().map(|(name, _)| &**name).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    SignatureError::from_sentence(&field_of(name), &format_args!("unexpected; the fields are {names}"))
+}
+
+/// Returns the error for a field that was not passed and is not optional.
+#[cold]
+pub(crate) fn missing(name: &str) -> SignatureError {
+    SignatureError::from_sentence(&field_of(name), &"missing")
+        .with_fix(&"a field may be left out if its FieldSpec says optional")
+}
+
+/// Returns the error for a field that was passed twice.
+#[cold]
+pub(crate) fn twice(name: &str) -> SignatureError {
+    SignatureError::from_sentence(&field_of(name), &"named twice").with_fix(&"name each field once")
 }

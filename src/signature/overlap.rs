@@ -3,8 +3,9 @@
 use smallvec::SmallVec;
 
 use super::arguments::{Argument, Arguments};
-use super::{Signature, SignatureError};
+use super::{Signature, field_of};
 use crate::descriptor::Descriptor;
+use crate::error::{SignatureError, SignatureErrorKind};
 
 /// As many fields are compared in pairs in less time than they are sorted.
 const FEW: usize = 16;
@@ -31,13 +32,16 @@ impl<A: Argument> Arguments<A> {
                 }
             },
         );
-        let name = |place: usize| fields[place].0.clone();
+        let name = |place: usize| &fields[place].0;
         if !may_share {
             // The written field first, and of two written ones the earlier.
             let ordered = pairs.iter().map(|&(late, early)| if writes(early) { (early, late) } else { (late, early) });
             let first = ordered.min();
             return first.map_or(Ok(()), |(field, other)| {
-                Err(SignatureError::Overlap { field: name(field), other: name(other) })
+                let sentence = format_args!("it is written, and shares memory with field {:?}", name(other));
+                Err(SignatureError::from_sentence(&field_of(name(field)), &sentence)
+                    .with_fix(&"pass a copy of one, or set allow_overlap")
+                    .with_kind(SignatureErrorKind::Overlap))
             });
         }
         pairs.sort_unstable();
@@ -45,7 +49,14 @@ impl<A: Argument> Arguments<A> {
             if self.has_same_copy(signature, late, early) {
                 self.share_copy(late, early);
             } else if writes(late) || writes(early) {
-                return Err(SignatureError::CopiedOverlap { field: name(late), other: name(early) });
+                let sentence = format_args!(
+                    "it shares memory with field {:?}, and a temporary copy would replace only one of them, or each by its own",
+                    name(early)
+                );
+                let fix = "pass the same array for both, with the same FieldSpec but for access, or arrays that fit";
+                return Err(SignatureError::from_sentence(&field_of(name(late)), &sentence)
+                    .with_fix(&fix)
+                    .with_kind(SignatureErrorKind::Overlap));
             }
         }
         Ok(())

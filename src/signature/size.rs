@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
-use crate::layout::LayoutError;
+use crate::error::{LayoutError, Result};
 
 /// What a stencil wants of one extent.
 ///
@@ -18,7 +18,7 @@ use crate::layout::LayoutError;
 /// let (four, five) = (Tensor::zeros(&Spec::new(&[4], DType::F64))?, Tensor::zeros(&Spec::new(&[5], DType::F64))?);
 /// assert!(signature.bind(&[("centers", four.descriptor()), ("faces", five.descriptor())]).is_ok());
 /// let error = signature.bind(&[("centers", four.descriptor()), ("faces", four.descriptor())]).unwrap_err();
-/// assert!(error.to_string().starts_with("field \"faces\": size of I: 3, as 4 points are I+1; field \"centers\" has I = 4"));
+/// assert!(error.to_string().starts_with("field \"faces\": expected I = 4, as in field \"centers\", got 3, as 4 points are I+1"));
 /// # Ok(())
 /// # }
 /// ```
@@ -43,7 +43,7 @@ impl Size {
     /// front.
     ///
     /// # Errors
-    /// [`LayoutError::SizeText`] for any other text, and for offsets of 2**32 and more.
+    /// [`LayoutError`] for any other text, and for offsets of 2**32 and more.
     ///
     /// # Example
     /// ```
@@ -52,7 +52,10 @@ impl Size {
     /// assert!(Size::parse("2 I").is_err());
     /// ```
     pub fn parse(text: &str) -> Result<Size, LayoutError> {
-        let wrong = || LayoutError::SizeText { got: text.to_owned() };
+        let wrong = || {
+            let expected = "None, an integer, or a size's name with an optional offset, as \"I\" or \"I+1\"";
+            LayoutError::new("shape", &expected, &format_args!("{text:?}"))
+        };
         let (name, offset) = match text.find(['+', '-']) {
             None => (text.trim(), 0),
             Some(sign) => {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::Access;
-use super::Size;
 use super::alignment::WantedAlignment;
+use super::{Access, Size};
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::layout::{Layout, LayoutError, Metadata, check_len};
+use crate::error::LayoutError;
+use crate::layout::{Layout, Metadata, check_len, negative_extent, wrong_alignment_size};
 use crate::preset::{Alignment, Preset};
 
 /// The specification of one field.
@@ -411,11 +411,11 @@ impl FieldSpec {
     /// ```
     /// use dlfield::{DType, Dims, FieldSpec, Layout};
     /// let spec = FieldSpec::new(DType::F32, Dims::standard(3)).layout(Layout::f_order(2));
-    /// assert_eq!(spec.check().unwrap_err().to_string(), "layout: 2 entries for 3 dimensions; allowed is one entry for each dimension");
+    /// assert_eq!(spec.check().unwrap_err().to_string(), "layout: expected one entry for each dimension, got 2 entries for 3 dimensions");
     /// ```
     pub fn check(&self) -> Result<(), LayoutError> {
         if let Some(got) = self.alignment_size.filter(|bytes| *bytes < 1) {
-            return Err(LayoutError::AlignmentSize { got });
+            return Err(wrong_alignment_size(got));
         }
         if let (Some(layout), Some(ndim)) = (&self.layout, self.ndim()) {
             check_len("layout", layout.len(), ndim)?;
@@ -423,7 +423,8 @@ impl FieldSpec {
         if let (Some(boundary), Some(ndim)) = (&self.boundary, self.ndim()) {
             check_len("boundary", boundary.len(), ndim)?;
             if let Some(axis) = boundary.iter().position(|(lower, upper)| *lower < 0 || *upper < 0) {
-                return Err(LayoutError::NegativeBoundary { axis, got: boundary[axis] });
+                let got = format_args!("{:?} at axis {axis}", boundary[axis]);
+                return Err(LayoutError::new("boundary", &"0 or more points each", &got));
             }
         }
         let Some(shape) = &self.shape else { return Ok(()) };
@@ -432,7 +433,7 @@ impl FieldSpec {
         }
         let negative = |size: &Size| if let Size::Fixed(got @ ..0) = size { Some(*got) } else { None };
         let negative = shape.iter().enumerate().find_map(|(axis, size)| Some((axis, negative(size)?)));
-        negative.map_or(Ok(()), |(axis, got)| Err(LayoutError::NegativeExtent { axis, got }))
+        negative.map_or(Ok(()), |(axis, got)| Err(negative_extent(axis, got)))
     }
 
     /// Returns the number of dimensions, as far as dims, shape, layout or boundary say it.

@@ -4,7 +4,7 @@
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
-use super::{BoundCall, SignatureError};
+use super::{BoundCall, missing};
 use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::tensor::{Element, ndarray as views};
@@ -13,8 +13,9 @@ impl BoundCall<'_> {
     /// Returns a view of a field, with dimensions in the order of the signature.
     ///
     /// # Errors
-    /// [`SignatureError::Missing`] for a field that was not given; [`SignatureError::Field`] with the found and the
-    /// expected value, for another element type or number of dimensions, and for memory that the host cannot reach.
+    /// [`SignatureError`] for a field that was not given; [`DTypeError`](crate::DTypeError),
+    /// [`LayoutError`](crate::LayoutError) or [`DeviceError`](crate::DeviceError) for another element type or number of dimensions,
+    /// and for memory that the host cannot reach.
     ///
     /// # Safety
     /// - The field's memory is alive and no code writes to it while the view lives. Of a `Tensor`, that is so while a guard of
@@ -40,7 +41,7 @@ impl BoundCall<'_> {
     /// assert_eq!(out.read::<f64, Ix2>()?[[5, 3]], 3.0);
     /// // SAFETY: `inp` is only read, and no other code writes to it.
     /// let error = unsafe { bound.array_view::<f32, IxDyn>("inp") }.unwrap_err();
-    /// assert_eq!(error.to_string(), "field \"inp\": dtype: float64; wanted is float32");
+    /// assert_eq!(error.to_string(), "field \"inp\": dtype: expected float32, got float64");
     /// # Ok(())
     /// # }
     /// ```
@@ -48,7 +49,7 @@ impl BoundCall<'_> {
         let field = self.given(name)?;
         // SAFETY: passed on from the caller.
         unsafe {
-            views::check::<T, D>(field).map_err(|error| SignatureError::of(name, error))?;
+            views::check::<T, D>(field).map_err(|error| error.in_field(name))?;
             Ok(views::view(field))
         }
     }
@@ -86,12 +87,12 @@ impl BoundCall<'_> {
         // SAFETY: passed on from the caller.
         unsafe {
             let checked = field.check_writable("readonly").and_then(|()| views::check::<T, D>(field));
-            checked.map_err(|error| SignatureError::of(name, error))?;
+            checked.map_err(|error| error.in_field(name))?;
             Ok(views::view_mut(field))
         }
     }
 
     fn given(&self, name: &str) -> Result<&Descriptor> {
-        Ok(self.get(name).ok_or_else(|| SignatureError::Missing { field: name.into() })?)
+        Ok(self.get(name).ok_or_else(|| missing(name))?)
     }
 }

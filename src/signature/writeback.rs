@@ -9,7 +9,7 @@ use super::alignment::WantedAlignment;
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::{DType, DTypeError};
+use crate::dtype::{DType, no_cast};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Spec};
 use crate::memory::cuda::is_available;
@@ -51,7 +51,7 @@ impl Writeback {
     /// Copies the original's elements to the temporary, which no other code has yet. The original's owner keeps its memory.
     ///
     /// # Errors
-    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another library was given the original's memory, and as for
+    /// [`ExchangeError`](crate::ExchangeError) if another library was given the original's memory, and as for
     /// [`Tensor::assign`].
     pub(super) fn fill_unexported(&self) -> Result<()> {
         // SAFETY: the owner keeps the memory, which is not exported, so safe code cannot write to it. No other code has the copy yet.
@@ -115,9 +115,7 @@ impl FieldSpec {
 
     /// Why it cannot, if that is because of the element types.
     fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
-        let refused = |from: DType, to: DType| {
-            (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
-        };
+        let refused = |from: DType, to: DType| (!can_cast(from, to)).then(|| no_cast(from, to).into());
         let (original, copy) = (field.dtype(), self.dtype_of_copy(field.dtype()));
         let back = || self.access.writes().then(|| refused(copy, original)).flatten();
         refused(original, copy).or_else(back)

@@ -6,17 +6,17 @@ use super::device::refuse_brief_memory;
 use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
+#[cfg(doc)]
+use crate::error::ExchangeError;
 use crate::error::Result;
 use crate::layout::{Extents, Promise, Spec};
 use crate::memory::Contents;
-#[cfg(doc)]
-use crate::protocol::ExchangeError;
 
 impl Tensor {
     /// Allocates a field with undefined elements; bools are false.
     ///
     /// # Errors
-    /// As for [`Spec::place`]; [`crate::DeviceError`] for a device without support; [`crate::OutOfMemory`].
+    /// As for [`Spec::place`]; [`crate::DeviceError`] for a device without support; [`crate::MemoryError`].
     ///
     /// # Example
     /// ```
@@ -47,7 +47,7 @@ impl Tensor {
     /// Allocates a field and sets every element to `element`, bit for bit.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`crate::DTypeError::ElementSize`] if `element` has another size than one element.
+    /// As for [`Tensor::empty`], and [`crate::DTypeError`] if `element` has another size than one element.
     ///
     /// # Example
     /// ```
@@ -66,7 +66,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, [`crate::DTypeError`] if
-    /// [`can_cast`](crate::can_cast) forbids the cast, and [`ExchangeError::Exported`] if the memory was exported to another
+    /// [`can_cast`](crate::can_cast) forbids the cast, and [`ExchangeError`] if the memory was exported to another
     /// library: [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
@@ -117,7 +117,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if either cannot be
-    /// reached, or if the copy would have to wait for a captured stream, [`crate::OutOfMemory`] if there is no memory for a
+    /// reached, or if the copy would have to wait for a captured stream, [`crate::MemoryError`] if there is no memory for a
     /// temporary.
     ///
     /// # Safety
@@ -156,7 +156,7 @@ impl Tensor {
     /// Sets every element to `element`, bit for bit.
     ///
     /// # Errors
-    /// [`crate::DTypeError::ElementSize`] if `element` has another size than one element, [`crate::DeviceError`] if the memory
+    /// [`crate::DTypeError`] if `element` has another size than one element, [`crate::DeviceError`] if the memory
     /// cannot be reached.
     ///
     /// # Safety
@@ -190,7 +190,7 @@ impl Tensor {
     /// Copies the field into writable memory of its own, with the same layout, padding, alignment and labels.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`ExchangeError::Exported`] if the memory was exported to another library:
+    /// As for [`Tensor::empty`], and [`ExchangeError`] if the memory was exported to another library:
     /// [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example

@@ -2,9 +2,8 @@
 
 use super::Tensor;
 use crate::descriptor::Descriptor;
-use crate::error::Result;
+use crate::error::{ExchangeError, ExchangeErrorKind, Result, Tuple};
 use crate::layout::{Extents, Padding, Promise, is_unshared};
-use crate::protocol::ExchangeError;
 
 impl Tensor {
     /// Returns the memory block of the field as a contiguous field of one dimension, on the same memory: what MPI, checksums and
@@ -15,7 +14,7 @@ impl Tensor {
     /// element of this field, if the elements fill it: dimensions may be in any order, and strides negative.
     ///
     /// # Errors
-    /// [`ExchangeError::Gaps`] for memory that others allocated, with gaps between the elements, or shared elements.
+    /// [`ExchangeError`] for memory that others allocated, with gaps between the elements, or shared elements.
     ///
     /// # Example
     /// ```
@@ -66,12 +65,17 @@ impl Tensor {
         let is_filled = high - low == i128::from(from.nbytes()) && is_unshared(from.shape(), from.strides());
         match (isize::try_from(low), usize::try_from(high - low)) {
             (Ok(low), Ok(bytes)) if is_filled => Ok((from.ptr().wrapping_offset(low), bytes)),
-            _ => Err(ExchangeError::Gaps {
-                shape: from.shape().to_vec(),
-                strides: from.strides().to_vec(),
-                elements: from.nbytes(),
-                span: high - low,
-            }),
+            _ => {
+                let (elements, span) = (from.nbytes(), high - low);
+                let (shape, strides) = (Tuple(from.shape()), Tuple(from.strides()));
+                let expected = "elements that fill the memory once, or an allocation of dlfield";
+                let got = format_args!(
+                    "elements of {elements} bytes, shape {shape} and strides {strides} in {span} bytes of memory"
+                );
+                Err(ExchangeError::new("block", &expected, &got)
+                    .with_fix(&"pass a copy")
+                    .with_kind(ExchangeErrorKind::NeedsCopy))
+            }
         }
     }
 }

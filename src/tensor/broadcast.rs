@@ -2,9 +2,9 @@
 
 use super::Tensor;
 use crate::descriptor::Descriptor;
-use crate::dims::{Dims, DimsError};
-use crate::error::Result;
-use crate::layout::{Extents, Halo, LayoutError, Metadata, Promise};
+use crate::dims::Dims;
+use crate::error::{DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Result};
+use crate::layout::{Extents, Halo, Metadata, Promise};
 
 impl Tensor {
     /// Returns a view with the given dimensions, in that order, on the same memory. Dimensions that the field does not have repeat it
@@ -34,7 +34,9 @@ impl Tensor {
         dims.check_len(shape.len())?;
         let (own, from) = (self.dims(), &self.descriptor);
         if let Some(label) = own.iter().find(|label| !dims.iter().any(|known| known == *label)) {
-            return Err(DimsError::NotAmong { label: label.to_string(), allowed: dims.to_string() }.into());
+            let expected = format_args!("a field with the labels ({dims}) only");
+            let got = format_args!("one with {:?}", label.to_string());
+            return Err(DimsError::new("dims", &expected, &got).with_kind(DimsErrorKind::Mismatch).into());
         }
         let (old_halo, old_origin, old_aligned) = (self.halo(), self.inline_origin(), self.aligned_index());
         let ndim = shape.len();
@@ -47,7 +49,8 @@ impl Tensor {
                 strides[at] = from.strides()[axis];
                 (halo[at], origin[at], aligned_index[at]) = (old_halo[axis], old_origin[axis], old_aligned[axis]);
             } else if got != 1 {
-                return Err(LayoutError::Stretch { label: label.to_string(), got, wanted }.into());
+                let expected = format_args!("{wanted} points in dimension {:?}, or 1 to repeat", label.to_string());
+                return Err(LayoutError::new("shape", &expected, &got).with_kind(LayoutErrorKind::Mismatch).into());
             }
         }
         let mut descriptor =

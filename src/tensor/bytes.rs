@@ -7,10 +7,10 @@ use crate::copy;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::layout::{LayoutError, Promise, is_unshared, lcm, offset};
+use crate::error::{ExchangeError, Result};
+use crate::layout::{Promise, alignment_too_large, is_unshared, lcm, offset, shared_elements};
 use crate::memory::Contents;
-use crate::protocol::ExchangeError;
+use crate::protocol::array_interface::outside_buffer;
 
 /// New blocks for bytes start at a multiple of this, as those of other fields on the host.
 const BLOCK_ALIGNMENT: i64 = 64;
@@ -105,12 +105,12 @@ impl Tensor {
             Some((low, high)) => {
                 let (low, high) = (i128::from(offset) + low, i128::from(offset) + high);
                 if low < 0 || i128::try_from(len).unwrap_or(i128::MAX) < high {
-                    return Err(ExchangeError::OutsideBuffer { field: "state", low, high, len }.into());
+                    return Err(outside_buffer("state", low, high, len).into());
                 }
             }
         }
         if !is_unshared(shape, strides) {
-            return Err(LayoutError::SharedElements { shape: shape.to_vec(), strides: strides.to_vec() }.into());
+            return Err(shared_elements(shape, strides).into());
         }
         // SAFETY: the elements are inside the bytes, which their owner keeps.
         let mut field = unsafe { Tensor::from_parts(descriptor, bytes.owner.clone().with_block(start, len)) };
@@ -121,7 +121,7 @@ impl Tensor {
     /// As [`Tensor::on_bytes`], on a copy of the bytes with the alignment that `promise` states.
     ///
     /// # Errors
-    /// As for [`Tensor::on_bytes`]; [`crate::OutOfMemory`].
+    /// As for [`Tensor::on_bytes`]; [`crate::MemoryError`].
     ///
     /// # Safety
     /// - As for [`Tensor::copy_of_shared`].
@@ -130,8 +130,7 @@ impl Tensor {
         // SAFETY: the field is dropped at once; nothing is read or written through it.
         drop(unsafe { Tensor::on_bytes(bytes, placement) }?);
         let itemsize = i64::try_from(placement.dtype.itemsize()).unwrap_or(i64::MAX);
-        let too_wide =
-            || LayoutError::AlignmentOverflow { got: promise.alignment_size, itemsize: placement.dtype.itemsize() };
+        let too_wide = || alignment_too_large(promise.alignment_size, placement.dtype.itemsize());
         let alignment = promise.alignment_size.max(1);
         let index = promise.aligned_index.as_deref().unwrap_or(&[]);
         let aligned = offset(index, placement.strides, itemsize).and_then(|at| at.checked_add(placement.offset));

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut};
 
-use super::owner::ExclusiveOwner;
+use super::owner::{ExclusiveOwner, shared};
 use super::{Element, Owner, Tensor};
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
-use crate::dtype::{DType, DTypeError};
-use crate::error::Result;
-use crate::layout::{LayoutError, Spec, is_unshared};
-use crate::memory::cuda::{StreamUses, enter, is_primary};
-use crate::protocol::ExchangeError;
+use crate::device::{self, Device};
+use crate::dtype::{self, DType};
+use crate::error::{DeviceError, DeviceErrorKind, LayoutError, LayoutErrorKind, Result, Tuple};
+use crate::layout::{Spec, is_unshared};
+use crate::memory::cuda::{StreamUses, enter, is_primary, of_cudarc};
+use crate::protocol::array_interface::outside_buffer;
 
 /// A slice that is dropped with its device current, as `cudarc` requires.
 struct OwnedSlice<T> {
@@ -43,7 +43,7 @@ impl Tensor {
     /// stream orders the work on the memory, and frees it at the end.
     ///
     /// # Errors
-    /// [`ExchangeError::OutsideBuffer`] if the field exceeds the slice, and as for [`Descriptor::new`]. The slice is dropped.
+    /// [`ExchangeError`] if the field exceeds the slice, and as for [`Descriptor::new`]. The slice is dropped.
     ///
     /// # Example
     /// ```
@@ -69,7 +69,7 @@ impl Tensor {
         // The stream waits for the work of other streams on the slice, as far as `cudarc` knows of it.
         let (address, known) = slice.device_ptr_mut(&stream);
         drop(known);
-        stream.context().check_err().map_err(|error| DeviceError::of_cudarc(device, "cuStreamWaitEvent", error))?;
+        stream.context().check_err().map_err(|error| of_cudarc(device, "cuStreamWaitEvent", error))?;
         let start = std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0));
         drop(entered);
         let owner = Owner::elements_freed_after(
@@ -84,7 +84,7 @@ impl Tensor {
         if let Some((low, high)) = descriptor.byte_span()
             && (low < 0 || high > i128::try_from(bytes).unwrap_or(i128::MAX))
         {
-            return Err(ExchangeError::OutsideBuffer { field: "slice", low, high, len: bytes }.into());
+            return Err(outside_buffer("slice", low, high, bytes).into());
         }
         // SAFETY: the field lies inside the slice, which the owner keeps.
         Ok(unsafe { Tensor::from_parts(descriptor, owner) })
@@ -98,12 +98,11 @@ impl Tensor {
     /// to be 0 or 1.
     ///
     /// # Errors
-    /// [`ExchangeError::Shared`] if the memory has other owners, [`ExchangeError::NotOwned`] if it is neither a slice's nor an
-    /// allocation of this crate, [`ExchangeError::UsedByStreams`] if it came back from DLPack during a graph capture, through a
-    /// library that names its own stream, or while the driver failed; [`DeviceError::Mismatch`] if it is not on the stream's
-    /// device; [`DTypeError::Unlike`] for another element type; [`LayoutError::Gaps`] if there are gaps between the elements,
-    /// or before the first, as an alignment beyond 256 bytes may leave them; [`DeviceError::Capturing`],
-    /// [`DeviceError::Driver`]. The tensor is dropped.
+    /// [`ExchangeError`] if the memory has other owners, is neither a slice's nor an allocation of this crate, or came back from
+    /// DLPack during a graph capture, through a library that names its own stream, or while the driver failed; [`DeviceError`]
+    /// if it is not on the stream's device, during a graph capture, or if the driver fails; [`DTypeError`] for another element
+    /// type; [`LayoutError`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes may
+    /// leave them. The tensor is dropped.
     ///
     /// # Example
     /// ```
@@ -120,14 +119,19 @@ impl Tensor {
         let (descriptor, device) = (&self.descriptor, device_of(stream)?);
         let (found, wanted) = (descriptor.dtype(), T::DTYPE);
         if wanted == DType::BOOL || wanted != found && (wanted, found) != (DType::U8, DType::BOOL) {
-            return Err(DTypeError::Unlike { found: found.name(), wanted: wanted.name().to_owned() }.into());
+            return Err(dtype::mismatch(found, &wanted).into());
         }
         check_device(descriptor, device)?;
         let count = usize::try_from(descriptor.size()).unwrap_or(0);
         let (shape, strides) = (descriptor.shape().to_vec(), descriptor.strides().to_vec());
         let is_packed = is_unshared(&shape, &strides)
             && descriptor.byte_span().is_none_or(|span| span == (0, i128::from(descriptor.nbytes())));
-        let gaps = || LayoutError::Gaps { shape, strides };
+        let gaps = || {
+            let got = format_args!("strides of {} elements for shape {}", Tuple(&strides), Tuple(&shape));
+            LayoutError::new("strides", &"a compact field that covers its allocation", &got)
+                .with_fix(&"take a view, or a compact copy")
+                .with_kind(LayoutErrorKind::NeedsCopy)
+        };
         if !is_packed {
             return Err(gaps().into());
         }
@@ -138,7 +142,7 @@ impl Tensor {
             uses.wait_before_free()?;
             uses.precede(device, (&**stream).into())?;
         }
-        let (exclusive, uses) = owner.into_exclusive().ok_or(ExchangeError::Shared)?;
+        let (exclusive, uses) = owner.into_exclusive().ok_or_else(shared)?;
         match exclusive {
             ExclusiveOwner::Elements(elements) => match elements.downcast::<OwnedSlice<T>>() {
                 Ok(mut elements) if elements.slice.as_ref().is_some_and(|slice| slice.len() == count) => {
@@ -162,8 +166,8 @@ impl Tensor {
                     }
                     Err(other) => {
                         drop(Owner::from_exclusive(ExclusiveOwner::Elements(other), uses));
-                        let of_slice = "the element type of the slice that the field was made of".to_owned();
-                        Err(DTypeError::Unlike { found: wanted.name(), wanted: of_slice }.into())
+                        let of_slice = "the element type of the slice that the field was made of";
+                        Err(dtype::mismatch(wanted, &of_slice).into())
                     }
                 },
             },
@@ -186,8 +190,7 @@ impl Tensor {
     /// until the memory is freed after its work.
     ///
     /// # Errors
-    /// [`DeviceError::Mismatch`] if the memory is not on the stream's device, [`DTypeError::Unlike`] for another element type,
-    /// [`DeviceError::Driver`].
+    /// [`DeviceError`] if the memory is not on the stream's device or the driver fails, [`DTypeError`] for another element type.
     ///
     /// # Example
     /// ```
@@ -205,11 +208,7 @@ impl Tensor {
     pub fn cuda_view<T: Element>(&self, stream: &Arc<CudaStream>) -> Result<CudaView<'_, T>> {
         let device = device_of(stream)?;
         if self.descriptor.dtype() != T::DTYPE {
-            return Err(DTypeError::Unlike {
-                found: self.descriptor.dtype().name(),
-                wanted: T::DTYPE.name().to_owned(),
-            }
-            .into());
+            return Err(dtype::mismatch(self.descriptor.dtype(), &T::DTYPE).into());
         }
         check_device(&self.descriptor, device)?;
         if let Some(uses) = self.owner.stream_uses() {
@@ -236,7 +235,7 @@ fn bytes_of<T: Element>(bools: CudaSlice<bool>, device: Device) -> Result<CudaSl
         Ok(()) => Ok(bytes),
         Err(error) => {
             drop(OwnedSlice { slice: Some(bytes), device });
-            Err(DeviceError::of_cudarc(device, "cuStreamWaitEvent", error).into())
+            Err(of_cudarc(device, "cuStreamWaitEvent", error).into())
         }
     }
 }
@@ -245,7 +244,7 @@ fn bytes_of<T: Element>(bools: CudaSlice<bool>, device: Device) -> Result<CudaSl
 fn check_events(stream: &Arc<CudaStream>, device: Device) -> Result<()> {
     // Both exist at once.
     for event in [stream.context().new_event(None), stream.context().new_event(None)] {
-        event.map_err(|error| DeviceError::of_cudarc(device, "cuEventCreate", error))?;
+        event.map_err(|error| of_cudarc(device, "cuEventCreate", error))?;
     }
     Ok(())
 }
@@ -340,18 +339,22 @@ impl<T> CudaView<'_, T> {
 /// Rejects memory of another device.
 fn check_device(field: &Descriptor, wanted: Device) -> Result<()> {
     let found = field.device();
-    if found == wanted { Ok(()) } else { Err(DeviceError::Mismatch { found, wanted }.into()) }
+    if found == wanted { Ok(()) } else { Err(device::mismatch(found, wanted).into()) }
 }
 
 /// Returns the device that a stream belongs to.
 ///
 /// # Errors
-/// [`DeviceError::OtherContext`] if it does not belong to the device's primary context, which all libraries share.
+/// [`DeviceError`] if it does not belong to the device's primary context, which all libraries share.
 fn device_of(stream: &CudaStream) -> Result<Device> {
     let device = Device::cuda(u16::try_from(stream.context().ordinal()).unwrap_or(u16::MAX));
     if is_primary(device, stream.context().cu_ctx())? {
         Ok(device)
     } else {
-        Err(DeviceError::OtherContext { device }.into())
+        let expected = format_args!("a stream of the primary context of {device}");
+        Err(DeviceError::new("stream", &expected, &"one of another context")
+            .with_fix(&"use `CudaContext::new`")
+            .with_kind(DeviceErrorKind::Stream)
+            .into())
     }
 }

@@ -6,15 +6,15 @@ use super::Tensor;
 use crate::copy;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{ExchangeError, ExchangeErrorKind, Result};
 use crate::memory::Executor;
 use crate::memory::cuda::{current_stream, error_if_capturing, is_available, is_capturing, synchronize};
-use crate::protocol::ExchangeError;
+use std::fmt::Display;
 
 /// Rejects temporary memory while the device's current stream is captured: it would be freed before the graph runs.
 ///
 /// # Errors
-/// [`DeviceError::Capturing`], [`DeviceError::Driver`].
+/// [`DeviceError`].
 pub(crate) fn refuse_brief_memory(device: Device) -> Result<()> {
     if device.is_of_cuda() && is_available() {
         error_if_capturing(device, current_stream(device).stream())?;
@@ -31,7 +31,7 @@ impl Tensor {
     /// streams: see [`crate::cuda`].
     ///
     /// # Errors
-    /// As for [`Tensor::copy_of`], and [`ExchangeError::NeedsCopy`] if a copy is needed but forbidden.
+    /// As for [`Tensor::copy_of`], and [`ExchangeError`] if a copy is needed but forbidden.
     ///
     /// # Example
     /// ```
@@ -89,8 +89,7 @@ impl Tensor {
             return Ok(Some(same));
         }
         if copy == Some(false) {
-            let reason = format!("the memory is on {here}, which {device} cannot access");
-            return Err(ExchangeError::NeedsCopy { reason }.into());
+            return Err(needs_copy(&format_args!("the memory is on {here}, which {device} cannot access")).into());
         }
         Ok(None)
     }
@@ -144,4 +143,11 @@ impl Tensor {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the error for a copy that was forbidden but is needed.
+#[cold]
+pub(crate) fn needs_copy(reason: &dyn Display) -> ExchangeError {
+    let sentence = format_args!("False, but {reason}");
+    ExchangeError::from_sentence("copy", &sentence).with_kind(ExchangeErrorKind::NeedsCopy)
 }

@@ -15,8 +15,7 @@ impl Tensor {
     /// DLPack requires this of a producer that is given the consumer's stream; call it before [`Tensor::to_versioned`] then.
     ///
     /// # Errors
-    /// [`DeviceError::Driver`](crate::DeviceError::Driver), [`DeviceError::Capturing`](crate::DeviceError::Capturing) if graph
-    /// capture forbids the order.
+    /// [`DeviceError`](crate::DeviceError) if graph capture forbids the order.
     ///
     /// # Example
     /// ```

@@ -1,6 +1,6 @@
 //! Selection of Rust code by an element type that is known at run time only.
 
-use crate::dtype::{DType, DTypeError};
+use crate::dtype::{self, DType};
 use crate::error::Error;
 
 impl Error {
@@ -9,7 +9,7 @@ impl Error {
     #[doc(hidden)]
     pub fn of_dispatch(field: &str, found: DType, allowed: &[DType]) -> Error {
         let wanted: Vec<&str> = allowed.iter().map(|dtype| dtype.name()).collect();
-        Error::from(DTypeError::Unlike { found: found.name(), wanted: wanted.join(" or ") }).in_argument(field)
+        Error::from(dtype::mismatch(found, &wanted.join(" or "))).in_argument(field)
     }
 }
 

@@ -5,8 +5,8 @@
 use super::{Owner, Tensor};
 use crate::descriptor::Descriptor;
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::layout::{LayoutError, Promise, Spec, lcm};
+use crate::error::{LayoutError, LayoutErrorKind, Result};
+use crate::layout::{Promise, Spec, lcm};
 use crate::memory::Contents;
 
 impl Tensor {
@@ -15,7 +15,7 @@ impl Tensor {
     /// padding, and nowhere else.
     ///
     /// # Errors
-    /// As for [`Spec::place`]; [`LayoutError::BufferTooSmall`]; those of [`Tensor::fill`] for zeros. The tensor is of no use
+    /// As for [`Spec::place`]; [`LayoutError`] for too little memory; those of [`Tensor::fill`] for zeros. The tensor is of no use
     /// then.
     ///
     /// # Safety
@@ -44,7 +44,9 @@ impl Tensor {
             Some(needed) if needed <= bytes => {}
             needed => {
                 let missing = needed.map_or(usize::MAX, |needed| needed - bytes);
-                return Err(LayoutError::BufferTooSmall { got: bytes, wanted, skipped, alignment, missing }.into());
+                let expected = format_args!("{wanted} bytes behind {skipped} that align the field to {alignment}");
+                let got = format_args!("{bytes}: {missing} are missing");
+                return Err(LayoutError::new("buffer", &expected, &got).with_kind(LayoutErrorKind::TooLarge).into());
             }
         }
         let start = start.wrapping_add(skipped);
@@ -70,7 +72,6 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
 
     /// Places a field at an offset in a block that starts at a multiple of 64 bytes, and returns it with its distance from
     /// there, or the bytes that are missing.
@@ -85,9 +86,12 @@ mod tests {
                 let distance = made.descriptor().ptr().addr() - start.addr();
                 Ok((made, distance))
             }
-            Err(Error::Layout(LayoutError::BufferTooSmall { missing, .. })) => Err(missing),
-            // Not a number of bytes that any test expects.
-            Err(_) => Err(usize::MAX),
+            Err(error) => {
+                let message = error.to_string();
+                let missing = message.rsplit_once(": ").and_then(|(_, text)| text.strip_suffix(" are missing"));
+                // Not a number of bytes that any test expects.
+                Err(missing.and_then(|number| number.parse().ok()).unwrap_or(usize::MAX))
+            }
         }
     }
 

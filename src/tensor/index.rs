@@ -1,5 +1,7 @@
 //! Index expressions of views, and their errors.
 
+use crate::error::{IndexError, IndexErrorKind};
+
 /// The positions that a view takes from one dimension.
 ///
 /// # Example
@@ -27,45 +29,19 @@ pub enum Index {
     All,
 }
 
-/// An invalid index.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum IndexError {
-    /// More entries than dimensions.
-    #[error("index: {got} entries for {ndim} dimensions; allowed are at most {ndim}")]
-    TooMany {
-        /// Entries given.
-        got: usize,
-        /// Number of dimensions.
-        ndim: usize,
-    },
-    /// A position outside the field.
-    #[error("index: {got} at axis {axis} of extent {extent}; allowed is {}", positions(*extent))]
-    OutOfBounds {
-        /// The dimension.
-        axis: usize,
-        /// The position.
-        got: i64,
-        /// Its extent.
-        extent: i64,
-    },
-    /// A range that leaves the field or has step 0.
-    #[error("index: range of {len} from {start} by {step} at axis {axis} is outside the extent {extent}")]
-    Range {
-        /// The dimension.
-        axis: usize,
-        /// First position.
-        start: i64,
-        /// Number of positions.
-        len: i64,
-        /// Distance.
-        step: i64,
-        /// Its extent.
-        extent: i64,
-    },
+/// Returns the error for more entries than dimensions.
+#[cold]
+pub(crate) fn too_many(got: usize, ndim: usize) -> IndexError {
+    let got = format_args!("{got} for {ndim} dimensions");
+    IndexError::new("index", &format_args!("at most {ndim} entries"), &got).with_kind(IndexErrorKind::TooMany)
 }
 
-/// The positions that an axis has, for an error.
-fn positions(extent: i64) -> String {
-    if extent == 0 { "none: there are no elements".to_owned() } else { format!("-{extent} to {}", extent - 1) }
+/// Returns the error for a position outside the field.
+#[cold]
+pub(super) fn out_of_bounds(axis: usize, got: i64, extent: i64) -> IndexError {
+    let expected = match extent {
+        0 => format!("no position, as there are no elements at axis {axis}"),
+        _ => format!("-{extent} to {} at axis {axis} of extent {extent}", extent - 1),
+    };
+    IndexError::new("index", &expected, &got)
 }

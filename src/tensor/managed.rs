@@ -9,11 +9,12 @@ use dlpark::metadata::{Copied, Dynamic};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase, allocation};
 
 use super::{Owner, Tensor};
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, read_only, too_many_dims};
 use crate::device::Device;
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{ExchangeError, ExchangeErrorKind, Result};
 use crate::memory::cuda::{Stream, StreamUses, current_stream};
-use crate::protocol::{ExchangeError, dlpack};
+use crate::protocol::dlpack;
 
 /// As [`Tensor::from_managed`], in place: fills the descriptor and returns the owner. That is the owner in a struct that was
 /// made here, else what `own` makes of the struct. The caller orders the current stream's work on CUDA memory.
@@ -144,9 +145,7 @@ impl Tensor {
         flags.set(DlpackFlags::IS_COPIED, copied);
         flags.set(DlpackFlags::IS_SUBBYTE_TYPE_PADDED, self.descriptor.dtype().is_sub_byte());
         let mut prepared = self.prepare::<DLManagedTensorVersioned>()?;
-        prepared
-            .set_version(dlpack::VERSION)
-            .map_err(|_| ExchangeError::Version { major: dlpack::VERSION.major, minor: dlpack::VERSION.minor })?;
+        prepared.set_version(dlpack::VERSION).map_err(|_| dlpack::unknown_version(dlpack::VERSION))?;
         // SAFETY: the read-only flag is set if the descriptor has it, and the caller vouches for the copy. The owner inside
         // keeps the descriptor's addresses valid.
         Ok(unsafe {
@@ -158,8 +157,7 @@ impl Tensor {
     /// Returns a new managed tensor of the legacy ABI that shares the memory, which is exported as by [`Tensor::to_versioned`].
     ///
     /// # Errors
-    /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for read-only memory and padded sub-byte elements,
-    /// which the legacy struct has no flags for.
+    /// [`ExchangeError`] for read-only memory and padded sub-byte elements, which the legacy struct has no flags for.
     ///
     /// # Example
     /// ```
@@ -181,11 +179,10 @@ impl Tensor {
     fn check_flagless(&self) -> Result<()> {
         if self.descriptor.is_readonly() {
             let fix = "a DLPack struct without flags has no read-only flag: take the versioned one, or a copy";
-            return Err(ExchangeError::ReadOnly { field: "flags", fix }.into());
+            return Err(read_only("flags", fix).into());
         }
         if self.descriptor.dtype().is_sub_byte() {
-            let protocol = "a DLPack struct without flags";
-            return Err(ExchangeError::NotExpressible { name: self.descriptor.dtype().name(), protocol }.into());
+            return Err(inexpressible(self.descriptor.dtype(), "a DLPack struct without flags").into());
         }
         Ok(())
     }
@@ -261,7 +258,7 @@ impl Tensor {
     fn prepare<M: ManagedTensorBase>(&self) -> Result<allocation::dynamic::Initialized<M>> {
         let descriptor = &self.descriptor;
         let metadata = Dynamic::with_storage(Copied(descriptor.shape()), Copied(descriptor.strides()));
-        let prepared = metadata.prepare_as::<M>().map_err(|_| ExchangeError::TooManyDims { got: descriptor.ndim() })?;
+        let prepared = metadata.prepare_as::<M>().map_err(|_| too_many_dims(descriptor.ndim()))?;
         let mut prepared = prepared.initialize(self.owner.clone());
         let tensor = prepared.tensor_mut();
         let DLTensor { shape, strides, .. } = *tensor;
@@ -272,4 +269,12 @@ impl Tensor {
         self.owner.export()?;
         Ok(prepared)
     }
+}
+
+/// Returns the error for an element type that a format cannot express.
+#[cold]
+pub(crate) fn inexpressible(dtype: DType, protocol: &str) -> ExchangeError {
+    ExchangeError::new("dtype", &format_args!("a dtype that {protocol} can express"), &dtype)
+        .with_fix(&"use another protocol")
+        .with_kind(ExchangeErrorKind::Unsupported)
 }

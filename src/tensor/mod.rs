@@ -7,15 +7,15 @@ mod bytes;
 #[cfg(feature = "cuda")]
 mod cudarc;
 mod default_metadata;
-mod device;
+pub(crate) mod device;
 mod device_access;
 mod device_work;
 #[cfg(feature = "ndarray")]
 mod dispatch;
 mod element;
 mod given_memory;
-mod index;
-mod managed;
+pub(crate) mod index;
+pub(crate) mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
@@ -31,7 +31,7 @@ pub use bytes::Placement;
 pub use cudarc::CudaView;
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
-pub use index::{Index, IndexError};
+pub use index::Index;
 pub(crate) use managed::in_order;
 pub(crate) use managed::{consume_managed, owner_in};
 pub use owner::Owner;

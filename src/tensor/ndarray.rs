@@ -7,14 +7,15 @@ use std::ptr::NonNull;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
 use smallvec::SmallVec;
 
+use super::owner::shared;
 use super::{Element, Owner, Tensor};
 use crate::descriptor::Descriptor;
-use crate::device::DeviceError;
-use crate::dtype::{DType, DTypeError};
-use crate::error::{Error, Result};
-use crate::layout::{Extents, LayoutError, is_unshared};
-use crate::memory::{Executor, OutOfMemory};
-use crate::protocol::ExchangeError;
+use crate::device::not_host_readable;
+use crate::dtype::{self, DType};
+use crate::error::{DTypeError, Error, LayoutError, LayoutErrorKind, Result};
+use crate::layout::{Extents, is_unshared, rank_mismatch};
+use crate::memory::Executor;
+use crate::memory::block::out_of_memory;
 
 impl Tensor {
     /// Takes over an array in its layout, negative strides included; nothing is copied.
@@ -51,9 +52,9 @@ impl Tensor {
     /// example F order, without gaps and negative strides.
     ///
     /// # Errors
-    /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another element type or number of dimensions,
-    /// [`DeviceError::NotHostReadable`], [`LayoutError::Unaligned`], [`DTypeError::NotBool`] for bools other than 0 and 1, and
-    /// [`ExchangeError::Exported`] if the memory was exported to another library.
+    /// [`DTypeError`](crate::DTypeError) for another element type, and for bools other than 0 and 1; [`LayoutError`] for another
+    /// number of dimensions, and for misaligned elements; [`DeviceError`](crate::DeviceError) for memory that the host cannot
+    /// read; [`ExchangeError`](crate::ExchangeError) if the memory was exported to another library.
     ///
     /// # Example
     /// ```
@@ -76,7 +77,7 @@ impl Tensor {
             let elements = self.owner.take_elements::<T>(lowest);
             // The tensor was made from this vector, which holds what it describes: this never fails.
             let array = elements.map(|elements| Array::from_shape_vec(shape, elements)).transpose();
-            taken = array.map_err(|_| ExchangeError::Shared)?;
+            taken = array.map_err(|_| shared())?;
         }
         match taken {
             Some(array) => Ok(inverted(array, descriptor)),
@@ -97,7 +98,7 @@ impl Tensor {
     /// from another library through [`Tensor::from_managed`] is such memory.
     ///
     /// # Errors
-    /// [`ExchangeError::Shared`] or [`ExchangeError::NotOwned`] otherwise, and as for [`Tensor::into_array`].
+    /// [`ExchangeError`] otherwise, and as for [`Tensor::into_array`].
     ///
     /// # Example
     /// ```
@@ -153,7 +154,7 @@ impl Tensor {
 /// Copies the elements into an array of their own, with strides in the same order, as NumPy's order "K".
 ///
 /// # Errors
-/// [`OutOfMemory`].
+/// [`MemoryError`].
 fn copied<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Array<T, D>> {
     let mut axes: SmallVec<[usize; 6]> = (0..view.ndim()).collect();
     if !view.is_standard_layout() {
@@ -166,17 +167,17 @@ fn copied<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Array<
     let from = view.view().permuted_axes(ordered);
     let elements = collected(&from)?;
     // The vector has as many elements as the shape.
-    let array = Array::from_shape_vec(from.raw_dim(), elements).map_err(|_| ExchangeError::Shared)?;
+    let array = Array::from_shape_vec(from.raw_dim(), elements).map_err(|_| shared())?;
     Ok(array.permuted_axes(back))
 }
 
 /// Copies the elements in the order of their indices.
 ///
 /// # Errors
-/// [`OutOfMemory`].
+/// [`MemoryError`].
 pub(super) fn collected<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Vec<T>> {
     let (bytes, alignment) = (view.len().saturating_mul(size_of::<T>()), align_of::<T>());
-    let out_of_memory = |_| OutOfMemory { bytes, alignment, device: crate::Device::CPU };
+    let out_of_memory = |_| out_of_memory(bytes, alignment, crate::Device::CPU);
     let mut elements = Vec::new();
     elements.try_reserve_exact(view.len()).map_err(out_of_memory)?;
     elements.extend(view.iter());
@@ -231,12 +232,10 @@ pub(crate) fn check_shape(field: &Descriptor, dtype: Option<DType>, ndim: Option
     if let Some(wanted) = dtype
         && wanted != field.dtype()
     {
-        return Err(DTypeError::Unlike { found: field.dtype().name(), wanted: wanted.name().to_owned() }.into());
+        return Err(dtype::mismatch(field.dtype(), &wanted).into());
     }
     match ndim {
-        Some(wanted) if wanted != field.ndim() => {
-            Err(LayoutError::Rank { got: field.ndim(), wanted, shape: field.shape().to_vec() }.into())
-        }
+        Some(wanted) if wanted != field.ndim() => Err(rank_mismatch(wanted, field.shape()).into()),
         _ => Ok(()),
     }
 }
@@ -248,11 +247,15 @@ pub(crate) fn check_shape(field: &Descriptor, dtype: Option<DType>, ndim: Option
 #[inline]
 pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> {
     if !field.device().is_host_readable() {
-        return Err(DeviceError::NotHostReadable { found: field.device() }.into());
+        return Err(not_host_readable(field.device()).into());
     }
     let address = field.ptr().addr();
     if !address.is_multiple_of(align_of::<T>()) && field.size() > 0 {
-        return Err(LayoutError::Unaligned { address, wanted: align_of::<T>() }.into());
+        let expected = format_args!("an address that is a multiple of {} bytes", align_of::<T>());
+        return Err(LayoutError::new("data", &expected, &format_args!("{address:#x}"))
+            .with_fix(&"pass a copy")
+            .with_kind(LayoutErrorKind::NeedsCopy)
+            .into());
     }
     if T::DTYPE == DType::BOOL {
         // SAFETY: readable by the caller's contract; a byte may hold any value.
@@ -262,7 +265,10 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
             return Ok(());
         }
         if let Some(got) = bytes.iter().find(|byte| **byte > 1) {
-            return Err(DTypeError::NotBool { got: *got }.into());
+            let got = format_args!("a bool with the byte {got}");
+            return Err(DTypeError::new("dtype", &"bools of the bytes 0 and 1", &got)
+                .with_fix(&"view the array as uint8, or compare it with 0")
+                .into());
         }
     }
     Ok(())

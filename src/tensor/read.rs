@@ -64,12 +64,10 @@ impl Tensor {
     /// writes.
     ///
     /// # Errors
-    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if the memory was exported, or imported from Python. Once all
-    /// that was exported is dropped, [`Tensor::array_view_mut`] succeeds, and after it this function too;
-    /// [`ExchangeError::TooManyGuards`](crate::ExchangeError::TooManyGuards) if 2^31 guards were forgotten, on 32-bit platforms
-    /// 2^15;
-    /// [`DTypeError::Unlike`](crate::DTypeError::Unlike) or [`LayoutError::Rank`](crate::LayoutError::Rank) for another
-    /// element type or number of dimensions; also for memory that the host cannot reach, that is misaligned for `T`, or that
+    /// [`ExchangeError`](crate::ExchangeError) if the memory was exported, or imported from Python. Once all that was exported is
+    /// dropped, [`Tensor::array_view_mut`] succeeds, and after it this function too. The same if 2^31 guards were forgotten, on
+    /// 32-bit platforms 2^15. [`DTypeError`](crate::DTypeError) or [`LayoutError`](crate::LayoutError) for another element type or
+    /// number of dimensions; also for memory that the host cannot reach, that is misaligned for `T`, or that
     /// has bools other than 0 and 1.
     ///
     /// # Example
@@ -102,7 +100,7 @@ impl Tensor {
     /// Copies the elements into a vector, in the order of their indices, the last one fastest. Any number of dimensions.
     ///
     /// # Errors
-    /// As for [`Tensor::read`], and [`OutOfMemory`](crate::OutOfMemory).
+    /// As for [`Tensor::read`], and [`MemoryError`](crate::MemoryError).
     ///
     /// # Example
     /// ```

@@ -3,8 +3,8 @@
 use super::Tensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
-use crate::error::Result;
-use crate::layout::{Extents, LayoutError, Metadata, Promise};
+use crate::error::{LayoutError, LayoutErrorKind, Result, Tuple};
+use crate::layout::{Extents, Metadata, Promise};
 
 impl Tensor {
     /// Returns a view of another shape: the same elements in C order, on the same memory.
@@ -32,7 +32,10 @@ impl Tensor {
             }
             return Ok(same);
         }
-        let other_size = || LayoutError::Reshape { from: from.shape().to_vec(), to: shape.to_vec() };
+        let other_size = || {
+            let expected = format_args!("as many elements as the field of shape {}", Tuple(from.shape()));
+            LayoutError::new("shape", &expected, &Tuple(shape))
+        };
         // Extents of 0 must not hide an overflow.
         let sizes =
             shape.iter().filter(|extent| **extent != 0).try_fold(1i64, |size, extent| size.checked_mul(*extent));
@@ -40,10 +43,12 @@ impl Tensor {
         if size != Some(from.size()) || shape.iter().any(|extent| *extent < 0) {
             return Err(other_size().into());
         }
-        let strides = strides(from.shape(), from.strides(), shape).ok_or_else(|| LayoutError::ReshapeCopies {
-            from: from.shape().to_vec(),
-            strides: from.strides().to_vec(),
-            to: shape.to_vec(),
+        let strides = strides(from.shape(), from.strides(), shape).ok_or_else(|| {
+            let (from, strides) = (Tuple(from.shape()), Tuple(from.strides()));
+            let got = format_args!("{} for a field of shape {from} with strides of {strides} elements", Tuple(shape));
+            LayoutError::new("shape", &"a split or merge of contiguous dimensions", &got)
+                .with_fix(&"reshape a copy in C order")
+                .with_kind(LayoutErrorKind::NeedsCopy)
         })?;
         let mut descriptor =
             Descriptor::new(from.ptr(), from.device(), from.dtype(), from.is_readonly(), shape, &strides)?;

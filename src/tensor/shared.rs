@@ -22,7 +22,7 @@ impl SharedBlock {
     /// Returns its bytes too, and what another process needs to open them. The memory is freed when nobody has it any more.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`]; [`crate::DeviceError::Capturing`].
+    /// As for [`Tensor::empty`]; [`crate::DeviceError`].
     pub fn allocate(like: &Tensor, file: i32) -> Result<(SharedBlock, Tensor, Exported)> {
         let place = like.spec().place()?;
         let (owner, start, exported) = Owner::allocate_exported(place.device, place.block_bytes, file)?;

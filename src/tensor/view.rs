@@ -1,8 +1,9 @@
 //! Views: other descriptors of the same memory.
 
-use super::{Index, IndexError, Tensor};
-use crate::dims::DimsError;
-use crate::error::Result;
+use super::index::{out_of_bounds, too_many};
+use super::{Index, Tensor};
+use crate::dims::wrong_axes;
+use crate::error::{DimsError, IndexError, Result};
 use crate::layout::{Extents, Halo, Metadata, Promise};
 
 impl Tensor {
@@ -24,7 +25,7 @@ impl Tensor {
     pub fn view(&self, index: &[Index]) -> Result<Tensor> {
         let from = &self.descriptor;
         if index.len() > from.ndim() {
-            return Err(IndexError::TooMany { got: index.len(), ndim: from.ndim() }.into());
+            return Err(too_many(index.len(), from.ndim()).into());
         }
         let (origin, halo, old_aligned) = (self.inline_origin(), self.halo(), self.aligned_index());
         let itemsize = i64::try_from(from.itemsize()).unwrap_or(i64::MAX);
@@ -38,7 +39,7 @@ impl Tensor {
                 Index::At(got) => {
                     let position = if got < 0 { got.saturating_add(extent) } else { got };
                     if !(0..extent).contains(&position) {
-                        return Err(IndexError::OutOfBounds { axis, got, extent }.into());
+                        return Err(out_of_bounds(axis, got, extent).into());
                     }
                     // Inside the field, whose span the descriptor has checked. A field without elements has no span: its views
                     // may point anywhere, as nothing is there.
@@ -54,7 +55,10 @@ impl Tensor {
                     let inside =
                         len > 0 && (0..extent).contains(&start) && last.is_some_and(|last| (0..extent).contains(&last));
                     if step == 0 || (len != 0 && !inside) {
-                        return Err(IndexError::Range { axis, start, len, step, extent }.into());
+                        let expected = format_args!("a range inside the extent {extent} at axis {axis}");
+                        return Err(
+                            IndexError::new("index", &expected, &format_args!("{len} from {start} by {step}")).into()
+                        );
                     }
                     (start, len, step)
                 }
@@ -106,7 +110,7 @@ impl Tensor {
     /// Returns the field with its dimensions and labels in another order.
     ///
     /// # Errors
-    /// [`DimsError::Axes`] if `axes` does not contain each dimension once.
+    /// [`DimsError`] if `axes` does not contain each dimension once.
     ///
     /// # Example
     /// ```
@@ -118,7 +122,7 @@ impl Tensor {
     pub fn transpose(&self, axes: &[usize]) -> Result<Tensor> {
         let ndim = self.descriptor.ndim();
         if axes.len() != ndim || !(0..ndim).all(|axis| axes.contains(&axis)) {
-            return Err(DimsError::Axes { got: axes.to_vec(), ndim }.into());
+            return Err(wrong_axes(axes, ndim).into());
         }
         fn pick<T: Copy, C: FromIterator<T>>(axes: &[usize], all: &[T]) -> C {
             axes.iter().map(|axis| all[*axis]).collect()
@@ -132,7 +136,7 @@ impl Tensor {
     /// Returns the axis of a label.
     ///
     /// # Errors
-    /// [`DimsError::Unknown`] if no axis has it.
+    /// [`DimsError`] if no axis has it.
     ///
     /// # Example
     /// ```
@@ -143,7 +147,7 @@ impl Tensor {
     /// ```
     pub fn axis(&self, label: &str) -> Result<usize> {
         let dims = self.dims();
-        let unknown = || DimsError::Unknown { label: label.to_owned(), allowed: dims.to_string() };
+        let unknown = || DimsError::new("axes", &format_args!("one of {dims}"), &format_args!("{label:?}"));
         Ok(dims.position(label).ok_or_else(unknown)?)
     }
 

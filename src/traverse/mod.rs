@@ -113,7 +113,7 @@ pub fn for_each_run<A: Operand>(array: A, mut f: impl FnMut(A::Run)) {
 /// read, `&mut T` of those that are written. Element types and types of dimensions may differ.
 ///
 /// # Errors
-/// [`LayoutError::ZippedShapes`](crate::LayoutError::ZippedShapes) unless all arrays have the same shape: nothing is broadcast.
+/// [`LayoutError`](crate::LayoutError) unless all arrays have the same shape: nothing is broadcast.
 ///
 /// # Example
 /// ```

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use ndarray::{ArrayView, ArrayView1, ArrayViewMut, ArrayViewMut1, Axis, Dimension, Ix1, ShapeBuilder, StrideShape};
 
 use super::loops::{Loop, Loops};
-use crate::layout::LayoutError;
+use crate::error::{LayoutError, LayoutErrorKind, Tuple};
 
 /// A view of an array.
 ///
@@ -233,13 +233,20 @@ impl<V: View> Traversal<1, (V,)> {
 
 impl<const N: usize, V: Views<N>> Traversal<N, V> {
     /// # Errors
-    /// [`LayoutError::ZippedShapes`] unless the views have the same shape.
+    /// [`LayoutError`] unless the views have the same shape.
     #[inline]
     pub(super) fn all(views: V) -> Result<Traversal<N, V>, LayoutError> {
         let [wanted, others @ ..] = &views.shapes()[..] else { return Ok(Traversal::new(views)) };
         for (position, got) in (1..).zip(others) {
             if got != wanted {
-                return Err(LayoutError::ZippedShapes { position, got: got.to_vec(), wanted: wanted.to_vec() });
+                let got = format_args!("{} for the array at position {position}", Tuple(got));
+                return Err(LayoutError::new(
+                    "shape",
+                    &format_args!("{}, that of the first array", Tuple(wanted)),
+                    &got,
+                )
+                .with_fix(&"slice or broadcast the arrays first")
+                .with_kind(LayoutErrorKind::Mismatch));
             }
         }
         Ok(Traversal::new(views))

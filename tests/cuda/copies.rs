@@ -1,7 +1,7 @@
 //! Copies between all kinds of memory and all layouts.
 
 use dlfield::cuda::{Stream, current_stream};
-use dlfield::{DType, DTypeError, Device, Error, Index, Spec, Tensor, can_cast};
+use dlfield::{DType, DTypeErrorKind, Device, Error, Index, Spec, Tensor, can_cast};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -80,7 +80,7 @@ fn elements_are_converted_on_the_host() {
         let copied = Tensor::copy_of(&spec, &turned);
         let on_devices = [to, from].iter().all(|device| !device.is_host_readable());
         if on_devices {
-            let Err(Error::DType(DTypeError::CastOnDevice { .. })) = copied else { panic!("{copied:?}") };
+            assert!(matches!(copied, Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice));
             continue;
         }
         let expected = (0..4).flat_map(|i| (0..3).map(move |j| f64::from(4 * j + i - 5)));
@@ -90,7 +90,7 @@ fn elements_are_converted_on_the_host() {
     assert!(!can_cast(DType::F64, DType::I16));
     let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(GPU)).unwrap();
     let refused = Tensor::copy_of(&Spec::new(&[3], DType::I16), &floats);
-    assert!(matches!(refused, Err(Error::DType(DTypeError::Cast { .. }))));
+    assert!(matches!(refused, Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Cast));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor, cuda};
+use dlfield::{DType, Device, DeviceErrorKind, Error, Spec, Tensor, cuda};
 
 use crate::driver;
 
@@ -101,10 +101,12 @@ fn without_cuda() {
     assert!(!cuda::unavailable_reason().unwrap().is_empty());
     for device in driver::PLACES {
         let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(device)).unwrap_err();
-        assert!(matches!(refused, Error::Device(DeviceError::NoCuda { device: named, .. }) if named == device));
+        assert!(refused.to_string().starts_with(&format!("device: {device} cannot be used")));
     }
     let field = Tensor::zeros(&Spec::new(&[3], DType::F64)).unwrap();
-    assert!(matches!(field.to_device(Device::cuda(0), None), Err(Error::Device(DeviceError::NoCuda { .. }))));
+    assert!(
+        matches!(field.to_device(Device::cuda(0), None), Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Unavailable)
+    );
 }
 
 /// Calls a function of the double, which has this type by its README.

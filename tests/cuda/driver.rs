@@ -2,7 +2,7 @@
 
 use cudarc::driver::sys::{self, CUresult};
 use dlfield::cuda::{Stream, device_count, with_stream};
-use dlfield::{Device, DeviceError, Error, Result, Tensor};
+use dlfield::{Device, DeviceErrorKind, Error, Result, Tensor};
 
 pub const GPU: Device = Device::cuda(0);
 /// Memory that the host and all devices reach.
@@ -21,7 +21,7 @@ pub fn gpus() -> Vec<Device> {
 
 /// Returns whether a call was refused because it would disturb a capture.
 pub fn is_capturing<T>(result: Result<T>) -> bool {
-    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
+    matches!(result, Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Capturing)
 }
 
 /// Panics unless a call succeeded.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use dlfield::{DType, Device, Dims, Error, ExchangeError, FieldSpec, Owner, Result, Signature, SignatureError, Tensor};
+use dlfield::{DType, Device, Dims, Error, ExchangeErrorKind, FieldSpec, Owner, Result, Signature, Tensor};
 
 use crate::cudarc_user::{new_stream, on_cuda_with_cudarc, zeros_in};
 use crate::double::on_double;
@@ -67,11 +67,7 @@ fn memory_is_exported_while_a_copy_of_it_frees_other_memory() {
 }
 
 fn is_exported_error<T>(result: Result<T>) -> bool {
-    match result {
-        Err(Error::Exchange(ExchangeError::Exported)) => true,
-        Err(Error::Signature(SignatureError::Field { source, .. })) => is_exported_error::<T>(Err(*source)),
-        _ => false,
-    }
+    matches!(result, Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::Exported)
 }
 
 /// The device functions, as a complement to the safe functions of `tests/it/lending.rs`.
@@ -91,7 +87,7 @@ fn safe_functions_reject_exported_device_memory_or_do_not_access_it() {
     assert!(is_exported_error(bind_or_copy(Device::CPU)));
     assert!(bind_or_copy(GPU).is_ok());
     let alone = field.clone().into_cuda_slice::<f64>(&stream);
-    assert!(matches!(alone, Err(Error::Exchange(ExchangeError::Shared))));
+    assert!(matches!(alone, Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::Shared));
     // The launch, which is unsafe, answers for what a kernel does with the address.
     assert_eq!(field.cuda_view::<f64>(&stream).unwrap().shape(), [8]);
     drop(exported);
@@ -111,6 +107,6 @@ fn memory_that_came_back_during_a_capture_is_refused_with_the_reason() {
     let import = || back = Some(unsafe { Tensor::from_managed(managed.take().unwrap()) }.unwrap());
     drop(captured.record(import));
     let refused = back.unwrap().into_cuda_slice::<f64>(&stream).unwrap_err();
-    assert!(matches!(refused, Error::Exchange(ExchangeError::UsedByStreams)), "{refused}");
+    assert!(matches!(&refused, Error::Exchange(error) if error.kind() == ExchangeErrorKind::Shared), "{refused}");
     assert!(refused.to_string().contains("during a graph capture"), "{refused}");
 }

@@ -1,6 +1,6 @@
 //! Pinned and managed memory, under the names of all devices that reach it.
 
-use dlfield::{DType, Device, DeviceError, Error, ExchangeError, Index, Owner, Spec, Tensor};
+use dlfield::{DType, Device, DeviceErrorKind, Error, ExchangeErrorKind, Index, Owner, Spec, Tensor};
 
 use crate::double::on_cuda;
 use crate::driver::{GPU, OwnStream, SHARED, last_gpu};
@@ -30,14 +30,21 @@ fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
         // The way back is a copy: the kind of the memory is not known any more.
         let host = field.to_device(Device::CPU, None).unwrap();
         let back = host.to_device(here, Some(false));
-        assert!(matches!(back, Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))));
+        assert!(matches!(back, Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::NeedsCopy));
         assert_ne!(host.to_device(here, None).unwrap().descriptor().ptr(), host.descriptor().ptr());
         let missing = field.to_device(Device::cuda(999), None);
-        assert!(matches!(missing, Err(Error::Device(DeviceError::NoCuda { .. }))), "{missing:?}");
+        assert!(
+            matches!(&missing, Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Unavailable),
+            "{missing:?}"
+        );
     }
     let field = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(GPU)).unwrap();
-    assert!(matches!(field.to_device(Device::CPU, Some(false)), Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))));
-    assert!(matches!(field.to_device(Device::rocm(0), None), Err(Error::Device(DeviceError::NotSupported { .. }))));
+    assert!(
+        matches!(field.to_device(Device::CPU, Some(false)), Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::NeedsCopy)
+    );
+    assert!(
+        matches!(field.to_device(Device::rocm(0), None), Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Unsupported)
+    );
 }
 
 #[test]

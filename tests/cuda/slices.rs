@@ -8,7 +8,9 @@ use crate::driver::GPU;
 use dlfield::cuda::{device_count, with_stream};
 use dlfield::cudarc::driver::sys::CUresult;
 use dlfield::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError};
-use dlfield::{DType, DTypeError, Device, DeviceError, Error, ExchangeError, LayoutError, Preset, Spec, Tensor};
+use dlfield::{
+    DType, DTypeErrorKind, Device, DeviceErrorKind, Error, ExchangeErrorKind, LayoutErrorKind, Preset, Spec, Tensor,
+};
 
 fn address<T>(slice: &CudaSlice<T>) -> u64 {
     slice.device_ptr(slice.stream()).0
@@ -35,11 +37,13 @@ fn a_slice_with_gaps_is_a_padded_field() {
     let view = field.cuda_view::<f32>(&stream).unwrap();
     assert_eq!((view.shape(), view.strides()), (&[3, 5][..], &[8, 1][..]));
     assert_eq!(view.device_ptr(), field.descriptor().ptr().addr() as u64);
-    assert!(matches!(field.into_cuda_slice::<f32>(&stream), Err(Error::Layout(LayoutError::Gaps { .. }))));
+    assert!(
+        matches!(field.into_cuda_slice::<f32>(&stream), Err(Error::Layout(error)) if error.kind() == LayoutErrorKind::NeedsCopy)
+    );
     let outside = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(20).unwrap(), &[3, 5], Some(&[8, 1]));
-    assert!(matches!(outside, Err(Error::Exchange(ExchangeError::OutsideBuffer { high: 84, len: 80, .. }))));
+    assert!(matches!(outside, Err(Error::Exchange(error)) if error.got().ends_with(" to 84")));
     let before = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(20).unwrap(), &[3], Some(&[-1]));
-    assert!(matches!(before, Err(Error::Exchange(ExchangeError::OutsideBuffer { low: -8, .. }))));
+    assert!(matches!(before, Err(Error::Exchange(error)) if error.got().starts_with("-8 to ")));
 }
 
 #[test]
@@ -62,24 +66,30 @@ fn what_is_not_wanted_is_refused_and_freed() {
     let stream = new_stream(0);
     let field = || Tensor::zeros(&Spec::new(&[8], DType::F32).with_device(GPU)).unwrap();
     let wrong = field().into_cuda_slice::<f64>(&stream);
-    assert!(matches!(wrong, Err(Error::DType(DTypeError::Unlike { .. }))));
+    assert!(matches!(wrong, Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Mismatch));
     let shared = field();
     let view = shared.clone();
-    assert!(matches!(shared.into_cuda_slice::<f32>(&stream), Err(Error::Exchange(ExchangeError::Shared))));
+    assert!(
+        matches!(shared.into_cuda_slice::<f32>(&stream), Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::Shared)
+    );
     drop(view);
     let host = Tensor::zeros(&Spec::new(&[8], DType::F32)).unwrap();
-    assert!(matches!(host.into_cuda_slice::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
+    assert!(
+        matches!(host.into_cuda_slice::<f32>(&stream), Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Mismatch)
+    );
     // Its first byte is not that of the allocation.
     let spec = Spec::new(&[8], DType::F32).with_device(GPU).alignment_size(64).aligned_index(&[3]);
     let shifted = Tensor::zeros(&spec).unwrap().into_cuda_slice::<f32>(&stream);
-    assert!(matches!(shifted, Err(Error::Layout(LayoutError::Gaps { .. }))));
+    assert!(matches!(shifted, Err(Error::Layout(error)) if error.kind() == LayoutErrorKind::NeedsCopy));
 }
 
 #[test]
 fn a_view_of_another_device_is_refused() {
     let Some(_cuda) = on_cuda().filter(|_| device_count() > 1) else { return };
     let elsewhere = Tensor::zeros(&Spec::new(&[8], DType::F32).with_device(Device::cuda(1))).unwrap();
-    assert!(matches!(elsewhere.cuda_view::<f32>(&new_stream(0)), Err(Error::Device(DeviceError::Mismatch { .. }))));
+    assert!(
+        matches!(elsewhere.cuda_view::<f32>(&new_stream(0)), Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Mismatch)
+    );
 }
 
 #[test]
@@ -97,7 +107,9 @@ fn fields_without_elements_keep_their_slice() {
     let stream = new_stream(0);
     let field = Tensor::from_cuda_slice(stream.alloc_zeros::<f64>(4).unwrap(), &[0, 3], None).unwrap();
     assert_eq!(field.descriptor().size(), 0);
-    assert!(matches!(field.into_cuda_slice::<f64>(&stream), Err(Error::Layout(LayoutError::Gaps { .. }))));
+    assert!(
+        matches!(field.into_cuda_slice::<f64>(&stream), Err(Error::Layout(error)) if error.kind() == LayoutErrorKind::NeedsCopy)
+    );
 }
 
 #[test]
@@ -105,7 +117,9 @@ fn bools_come_out_as_bytes() {
     let Some(_cuda) = on_cuda() else { return };
     let stream = new_stream(0);
     let field = || Tensor::full(&Spec::new(&[4], DType::BOOL).with_device(GPU), &[7]).unwrap();
-    assert!(matches!(field().into_cuda_slice::<bool>(&stream), Err(Error::DType(DTypeError::Unlike { .. }))));
+    assert!(
+        matches!(field().into_cuda_slice::<bool>(&stream), Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Mismatch)
+    );
     assert_eq!(read(&stream, &field().into_cuda_slice::<u8>(&stream).unwrap()), [7; 4]);
     let field = Tensor::try_from(stream.clone_htod(&[true, false, true]).unwrap()).unwrap();
     let address = field.descriptor().ptr().addr();
@@ -122,7 +136,7 @@ fn tracked_bools() -> (Arc<CudaStream>, CudaSlice<bool>) {
 }
 
 fn is_out_of_memory<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Device(DeviceError::Driver { code: 2, .. })))
+    matches!(result, Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Driver)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The contents of new tensors: zeros, fills and copies.
 
-use dlfield::{DType, DTypeError, Dims, Error, Layout, LayoutError, Padding, Spec, Tensor};
+use dlfield::{DType, DTypeErrorKind, Dims, Error, Layout, LayoutErrorKind, Padding, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -98,14 +98,14 @@ fn large_fields_are_zero_aligned_and_filled() {
 fn what_does_not_fit_is_refused() {
     let spec = Spec::new(&[2, 3], DType::F64);
     for bytes in [&[][..], &[0; 4], &[0; 16]] {
-        let wanted = DTypeError::ElementSize { name: "float64", got: bytes.len(), wanted: 8 };
-        assert!(matches!(Tensor::full(&spec, bytes), Err(Error::DType(error)) if error == wanted));
+        let message = format!("element: expected 8 bytes for dtype float64, got {}", bytes.len());
+        assert_eq!(Tensor::full(&spec, bytes).unwrap_err().to_string(), message);
     }
     let tensor = Tensor::zeros(&spec).unwrap();
     let shapes = Tensor::copy_of(&Spec::new(&[3, 2], DType::F64), &tensor);
-    assert!(matches!(shapes, Err(Error::Layout(LayoutError::Shapes { .. }))), "{shapes:?}");
+    assert!(matches!(&shapes, Err(Error::Layout(error)) if error.kind() == LayoutErrorKind::Mismatch), "{shapes:?}");
     let dtypes = Tensor::copy_of(&Spec::new(&[2, 3], DType::I64), &tensor);
-    assert!(matches!(dtypes, Err(Error::DType(DTypeError::Cast { .. }))), "{dtypes:?}");
+    assert!(matches!(&dtypes, Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Cast), "{dtypes:?}");
     let device = Tensor::zeros(&Spec::new(&[2], DType::F64).with_device(dlfield::Device::cuda(0)));
     assert!(matches!(device, Err(Error::Device(_))), "{device:?}");
     let dims = Tensor::zeros(&Spec::new(&[2], DType::F64).dims(Dims::standard(2)));

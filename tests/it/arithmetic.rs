@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use dlfield::arithmetic::{LabelledShape, check_halos};
-use dlfield::{DType, Dim, Dims, Index, LayoutError, Spec, Tensor};
+use dlfield::{DType, Dim, Dims, Index, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -132,7 +132,7 @@ proptest! {
         let spec = result.spec(DType::U8, &[&left, &right]);
         prop_assert_eq!(check_halos(&[&left, &right]).is_err(), domains_differ(&left, &right));
         if domains_differ(&left, &right) {
-            let refused = matches!(spec, Err(LayoutError::Halos { .. }));
+            let refused = spec.is_err_and(|error| error.argument() != "shape");
             prop_assert!(refused);
             return Ok(());
         }
@@ -193,10 +193,14 @@ fn sizes_and_labels_that_do_not_fit_are_named() {
     let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
     let other = Tensor::zeros(&Spec::new(&[2, 4], DType::F64)).unwrap();
     let error = LabelledShape::broadcast(&[LabelledShape::of(&field), LabelledShape::of(&other)]).unwrap_err();
-    assert_eq!(error, LayoutError::Operands { label: "J".into(), first: (0, 3), second: (1, 4) });
+    assert!(error.to_string().contains("\"J\", or 1, got 3 points in operand 0 and 4 in operand 1"), "{error}");
     assert!(field.broadcast_to(&Dims::standard(2), &[2, 4]).unwrap_err().to_string().contains("\"J\""));
     assert!(
-        field.broadcast_to(&Dims::standard(1), &[2]).unwrap_err().to_string().contains("label \"J\" is not one of (I)")
+        field
+            .broadcast_to(&Dims::standard(1), &[2])
+            .unwrap_err()
+            .to_string()
+            .contains("expected a field with the labels (I) only, got one with \"J\"")
     );
     assert!(field.broadcast_to(&Dims::standard(2), &[2]).is_err());
     assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, -1]).is_err());
@@ -204,7 +208,7 @@ fn sizes_and_labels_that_do_not_fit_are_named() {
     let many = |from: u32| {
         LabelledShape::new(Dims::new((from..from + 40).map(Dim::Data).collect()).unwrap(), &[1; 40]).unwrap()
     };
-    assert_eq!(LabelledShape::broadcast(&[many(0), many(40)]), Err(LayoutError::TooManyDims { got: 65 }));
+    assert_eq!(LabelledShape::broadcast(&[many(0), many(40)]).unwrap_err().got(), "65");
 }
 
 #[test]
@@ -213,9 +217,9 @@ fn halos_that_differ_are_named() {
     let (one, two, plain) =
         (field([(1, 1); 2]), field([(1, 1), (2, 0)]), Tensor::zeros(&Spec::new(&[6, 6], DType::F64)).unwrap());
     let error = check_halos(&[&plain, &one, &one, &two]).unwrap_err();
-    let expected = "halo: operand 1 has halo [(1, 1), (1, 1)] and origin [1, 1], and operand 3 has halo [(1, 1), (2, 0)] and \
-                    origin [1, 2], so that their domains differ along \"J\"; allowed are equal halos: take the \
-                    domain_view of both, or give both the same halo";
+    let expected = "halo: expected equal halos along \"J\", where the domains differ, got operand 1 with halo ((1, 1), (1, 1)) and \
+                    origin (1, 1), and operand 3 with halo ((1, 1), (2, 0)) and origin (1, 2); take the domain_view of \
+                    both, or give both the same halo";
     assert_eq!(error.to_string(), expected);
     assert!(check_halos(&[&one.domain_view(), &field([(0, 2); 2]).domain_view()]).is_ok());
     // A slice is combined by index, and so is a result of slices; a view of the whole field is not a slice.
@@ -240,7 +244,7 @@ fn alignments_without_a_common_multiple_are_named() {
     let result = LabelledShape::of(&fields[0]);
     assert!(result.spec(DType::U8, &[&fields[0], &fields[1]]).is_ok());
     let error = result.spec(DType::U8, &[&fields[0], &fields[1], &fields[2]]).unwrap_err();
-    assert!(matches!(error, LayoutError::AlignmentMultiple { right: 2_097_223, .. }), "{error}");
+    assert!(error.argument() == "alignment_size" && error.got().ends_with("and 2097223 bytes"), "{error}");
 }
 
 #[test]

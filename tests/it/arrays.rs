@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "views are taken on the test's word")]
 
 use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix2, Ix3, IxDyn, s};
-use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Preset, Spec, Tensor};
+use dlfield::{DType, DTypeErrorKind, Error, ExchangeErrorKind, Index, LayoutErrorKind, Preset, Spec, Tensor};
 use proptest::prelude::*;
 
 use crate::elements::all;
@@ -95,13 +95,17 @@ fn shared_memory_is_copied() {
 #[test]
 fn wrong_views_are_refused() {
     let mut field = Tensor::zeros(&Spec::new(&[3, 4], DType::F64)).unwrap();
-    assert!(matches!(field.array_view_mut::<f32, Ix2>(), Err(Error::DType(DTypeError::Unlike { .. }))));
+    assert!(
+        matches!(field.array_view_mut::<f32, Ix2>(), Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Mismatch)
+    );
     assert!(matches!(
         field.array_view_mut::<f64, Ix3>(),
-        Err(Error::Layout(LayoutError::Rank { got: 2, wanted: 3, .. }))
+        Err(Error::Layout(error)) if error.kind() == LayoutErrorKind::Mismatch
     ));
     let mut readonly = Tensor::from(vec![1.0f64]).into_readonly();
-    assert!(matches!(readonly.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::ReadOnly { .. }))));
+    assert!(
+        matches!(readonly.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::ReadOnly)
+    );
     // SAFETY: nobody writes.
     assert_eq!(unsafe { readonly.array_view::<f64, Ix1>() }.unwrap()[0], 1.0);
 }
@@ -112,7 +116,9 @@ fn bools_are_looked_at() {
     good.array_view_mut::<bool, Ix1>().unwrap()[2] = true;
     assert_eq!(good.into_array::<bool, Ix1>().unwrap(), dlfield::ndarray::arr1(&[false, false, true, false]));
     let bad = Tensor::full(&Spec::new(&[4], DType::BOOL), &[2]).unwrap();
-    assert!(matches!(bad.into_array::<bool, Ix1>(), Err(Error::DType(DTypeError::NotBool { got: 2 }))));
+    assert!(
+        matches!(bad.into_array::<bool, Ix1>(), Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Invalid)
+    );
 }
 
 #[test]
@@ -123,7 +129,9 @@ fn unaligned_elements_are_refused() {
     let odd = dlfield::Descriptor::new(start, dlfield::Device::CPU, DType::F64, false, &[2], &[1]).unwrap();
     // SAFETY: inside the allocation.
     let odd = unsafe { Tensor::from_parts(odd, owner) };
-    assert!(matches!(odd.into_array::<f64, Ix1>(), Err(Error::Layout(LayoutError::Unaligned { wanted: 8, .. }))));
+    assert!(
+        matches!(odd.into_array::<f64, Ix1>(), Err(Error::Layout(error)) if error.kind() == LayoutErrorKind::NeedsCopy)
+    );
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn one_of_several_types_is_accepted() {
     let spec = || FieldSpec::new(DType::F32, None).dtypes(&[DType::F32, DType::F64, DType::F32]);
     assert_eq!((spec().declared_dtypes(), spec().dtype()), ([DType::F32, DType::F64].as_slice(), None));
     let said = refused(spec(), zeros(&[2], DType::I8).descriptor());
-    assert_eq!(said, "field \"x\": dtype: int8; wanted is float32 or float64");
+    assert_eq!(said, "field \"x\": dtype: expected float32 or float64, got int8");
     let any = FieldSpec::new(DType::F32, None).dtypes(&[]);
     let signature = Signature::new([("several", spec()), ("any", any)]).unwrap();
     for (several, any) in [(DType::F32, DType::I8), (DType::F64, DType::C128)] {
@@ -38,7 +38,7 @@ fn a_copy_has_the_first_type_unless_the_fields_own_is_allowed() {
     }
     let complex = zeros(&[2, 3], DType::C64);
     let said = signature.bind_or_copy(&[("x", &complex)]).unwrap_err().to_string();
-    assert!(said.starts_with("field \"x\": dtype: complex64 cannot be cast to float32; "), "{said}");
+    assert!(said.ends_with("got a cast of complex64 to float32"), "{said}");
 }
 
 #[test]
@@ -73,7 +73,8 @@ fn texts_are_short() {
 fn texts_of_sizes_are_checked() {
     for text in ["", " ", "1", "1I", "+1", "I+", "I*2", "I+1+1", "I++1", "I-x", "I J", "I+4294967296", "I+-1"] {
         let said = Size::parse(text).unwrap_err().to_string();
-        assert!(said.starts_with(&format!("shape: {text:?}; allowed is None, an integer, or a size's name")), "{said}");
+        assert!(said.starts_with("shape: expected None, an integer, or a size's name"), "{said}");
+        assert!(said.ends_with(&format!(", got {text:?}")), "{said}");
     }
     for (text, shown) in [("I", "I"), (" n_1 - 02 ", "n_1-2"), ("é+0", "é"), ("_", "_")] {
         assert_eq!(Size::parse(text).unwrap().to_string(), shown);

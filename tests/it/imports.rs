@@ -5,52 +5,45 @@
 use std::ptr::null_mut;
 
 use dlfield::testing::protocol::dlpack::VERSION;
-use dlfield::{Error, ExchangeError, Tensor};
+use dlfield::{Error, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};
 
 use crate::elements::all;
 use crate::managed_tensors::{Drops, make, owned, set_shape, set_strides, versioned};
 
-/// A defect of a valid struct, and the start of its error.
-type Defect = (&'static str, fn(&mut DLTensor), &'static str);
+/// A defect of a valid struct, and the argument and what was found, as its error says.
+type Defect = (&'static str, fn(&mut DLTensor), &'static str, &'static str);
 
 const DEFECTS: [Defect; 20] = [
-    ("ndim below 0", |t| t.ndim = -1, "Exchange(NegativeNdim { got: -1 })"),
-    ("ndim lowest", |t| t.ndim = i32::MIN, "Exchange(NegativeNdim { got: -2147483648 })"),
-    ("ndim 65", |t| t.ndim = 65, "Exchange(TooManyDims { got: 65 })"),
-    ("ndim huge", |t| t.ndim = i32::MAX, "Exchange(TooManyDims { "),
-    ("no shape", |t| t.shape = null_mut(), "Exchange(NullShape { ndim: 2 })"),
-    ("negative extent", |t| set_shape(t, [2, -3]), "Exchange(NegativeExtent { axis: 1, got: -3 })"),
-    ("no data", |t| t.data = null_mut(), "Exchange(NullData)"),
-    ("no data but an offset", |t| (t.data, t.byte_offset) = (null_mut(), 64), "Exchange(NullData)"),
-    ("offset beyond memory", |t| t.byte_offset = u64::MAX, "Exchange(ByteOffset { got: 18446744073709551615 })"),
-    ("offset beyond any object", |t| t.byte_offset = 1 << 63, "Exchange(ByteOffset { got: 9223372036854775808 })"),
-    (
-        "offset across the middle",
-        |t| t.byte_offset = (1 << 63) - 1,
-        "Exchange(ByteOffset { got: 9223372036854775807 })",
-    ),
-    ("strides beyond memory", |t| set_strides(t, [i64::MAX, 1]), "Exchange(Span { "),
-    ("strides below memory", |t| set_strides(t, [i64::MIN, 1]), "Exchange(Span { "),
+    ("ndim below 0", |t| t.ndim = -1, "ndim", "got -1"),
+    ("ndim lowest", |t| t.ndim = i32::MIN, "ndim", "got -2147483648"),
+    ("ndim 65", |t| t.ndim = 65, "ndim", "got 65"),
+    ("ndim huge", |t| t.ndim = i32::MAX, "ndim", "got 2147483647"),
+    ("no shape", |t| t.shape = null_mut(), "shape", "expected 2 extents, got NULL"),
+    ("negative extent", |t| set_shape(t, [2, -3]), "shape", "got -3 at axis 1"),
+    ("no data", |t| t.data = null_mut(), "data", "got NULL"),
+    ("no data but an offset", |t| (t.data, t.byte_offset) = (null_mut(), 64), "data", "got NULL"),
+    ("offset beyond memory", |t| t.byte_offset = u64::MAX, "byte_offset", "got 18446744073709551615"),
+    ("offset beyond any object", |t| t.byte_offset = 1 << 63, "byte_offset", "got 9223372036854775808"),
+    ("offset across the middle", |t| t.byte_offset = (1 << 63) - 1, "byte_offset", "got 9223372036854775807"),
+    ("strides beyond memory", |t| set_strides(t, [i64::MAX, 1]), "strides", "address space"),
+    ("strides below memory", |t| set_strides(t, [i64::MIN, 1]), "strides", "address space"),
     (
         "more elements than can be counted",
         |t| {
             set_shape(t, [i64::MAX, i64::MAX]);
             set_strides(t, [0, 0]);
         },
-        "Exchange(Size { ",
+        "shape",
+        "less than 2**63 bytes",
     ),
-    ("vector elements", |t| t.dtype.lanes = 4, "DType(UnknownDlpack { code: 0, bits: 64, lanes: 4 })"),
-    ("no lanes", |t| t.dtype.lanes = 0, "DType(UnknownDlpack { "),
-    ("handles", |t| t.dtype.code = DLDataTypeCode::OPAQUEHANDLE, "DType(UnknownDlpack { code: 3, "),
-    (
-        "packed elements",
-        |t| (t.dtype.code, t.dtype.bits) = (DLDataTypeCode::INT, 4),
-        "DType(Packed { name: \"int4\" })",
-    ),
-    ("unknown device", |t| t.device.device_type = DLDeviceType(99), "Device(UnknownCode { code: 99, "),
-    ("device below 0", |t| t.device.device_id = -1, "Device(UnknownCode { code: 1, id: -1 })"),
+    ("vector elements", |t| t.dtype.lanes = 4, "dtype", "code 0 with 64 bits and 4 lanes"),
+    ("no lanes", |t| t.dtype.lanes = 0, "dtype", "and 0 lanes"),
+    ("handles", |t| t.dtype.code = DLDataTypeCode::OPAQUEHANDLE, "dtype", "code 3 with"),
+    ("packed elements", |t| (t.dtype.code, t.dtype.bits) = (DLDataTypeCode::INT, 4), "dtype", "several int4 elements"),
+    ("unknown device", |t| t.device.device_type = DLDeviceType(99), "device", "(99, "),
+    ("device below 0", |t| t.device.device_id = -1, "device", "(1, -1)"),
 ];
 
 fn import<M: dlpark::ManagedTensorBase>(managed: Managed<M>) -> dlfield::Result<Tensor> {
@@ -70,9 +63,12 @@ fn numbers(numbers: impl IntoIterator<Item = i64>) -> Vec<Vec<u8>> {
 
 #[test]
 fn defects_are_refused_and_released_once() {
-    for (name, change, expected) in DEFECTS {
+    for (name, change, argument, found) in DEFECTS {
         let drops = Drops::default();
-        let is_right = |error: Error| assert!(format!("{error:?}").starts_with(expected), "{name}: {error:?}");
+        let is_right = |error: Error| {
+            let message = error.to_string();
+            assert!(message.starts_with(argument) && message.contains(found), "{name}: {message}");
+        };
         is_right(import(owned::<DLManagedTensor>(&drops, change)).expect_err(name));
         assert_eq!(drops.count(), 1, "{name}");
         for minor in 0..5 {
@@ -88,8 +84,8 @@ fn strides_may_not_be_missing_from_1_2_on() {
     for minor in 2..5 {
         let raw = versioned(&drops, (1, minor), DlpackFlags::empty(), |tensor| tensor.strides = null_mut());
         let refused = import_raw(raw).unwrap_err();
-        let expected = ExchangeError::NullStrides { ndim: 2, major: 1, minor };
-        assert!(matches!(&refused, Error::Exchange(error) if *error == expected), "1.{minor}: {refused:?}");
+        let expected = format!("got NULL with ndim 2 in DLPack 1.{minor}");
+        assert!(refused.to_string().ends_with(&expected), "1.{minor}: {refused}");
     }
     assert_eq!(drops.count(), 3);
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the fields are raw pointers")]
 
-use dlfield::{DType, Error, ExchangeError, Spec, Tensor};
+use dlfield::{DType, Error, ExchangeErrorKind, Spec, Tensor};
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use dlpark::{DlpackFlags, Managed};
 use proptest::prelude::*;
@@ -103,7 +103,7 @@ proptest! {
 fn structs_without_flags_refuse_what_they_cannot_say() {
     for dtype in DType::all() {
         let tensor = Tensor::zeros(&Spec::new(&[3], dtype)).unwrap();
-        let refused = |error: Error| matches!(error, Error::Exchange(ExchangeError::NotExpressible { name, .. }) if name == dtype.name());
+        let refused = |error: Error| matches!(error, Error::Exchange(error) if error.kind() == ExchangeErrorKind::Unsupported && error.got() == dtype.name());
         if dtype.is_sub_byte() {
             assert!(refused(tensor.to_legacy().err().unwrap()) && refused(tensor.as_dlpack().err().unwrap()));
         } else {
@@ -113,7 +113,10 @@ fn structs_without_flags_refuse_what_they_cannot_say() {
         versioned(&tensor, false);
         let frozen = tensor.into_readonly();
         for error in [frozen.to_legacy().err(), frozen.as_dlpack().err()] {
-            assert!(matches!(error, Some(Error::Exchange(ExchangeError::ReadOnly { .. }))), "{dtype}: {error:?}");
+            assert!(
+                matches!(&error, Some(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::ReadOnly),
+                "{dtype}: {error:?}"
+            );
         }
         assert_eq!(versioned(&frozen, false).flags() & DlpackFlags::READ_ONLY, DlpackFlags::READ_ONLY);
     }

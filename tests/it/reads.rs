@@ -4,12 +4,12 @@ use std::sync::Barrier;
 use std::thread;
 
 use dlfield::ndarray::{Ix1, Ix2, Ix3, IxDyn};
-use dlfield::{DType, Error, ExchangeError, Index, Layout, Preset, Spec, Tensor, dispatch};
+use dlfield::{DType, Error, ExchangeErrorKind, Index, Layout, Preset, Spec, Tensor, dispatch};
 
 use crate::lending::is_exported_error;
 
 fn is_guarded<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Exchange(ExchangeError::Guarded)))
+    matches!(result, Err(Error::Exchange(error)) if error.kind() == ExchangeErrorKind::Borrowed)
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn a_guard_and_an_export_of_two_threads_exclude_each_other() {
 fn a_guard_rejects_what_does_not_fit() {
     let field = Tensor::zeros(&Spec::new(&[2, 3], DType::I32)).unwrap();
     let text = |result: Result<_, Error>| result.map(drop).unwrap_err().to_string();
-    assert_eq!(text(field.read::<f32, Ix2>().map(drop)), "dtype: int32; wanted is float32");
-    assert_eq!(text(field.read::<i32, Ix3>().map(drop)), "ndim: 2 dimensions of shape [2, 3]; wanted are 3");
-    assert_eq!(text(field.to_vec::<f32>().map(drop)), "dtype: int32; wanted is float32");
+    assert_eq!(text(field.read::<f32, Ix2>().map(drop)), "dtype: expected float32, got int32");
+    assert_eq!(text(field.read::<i32, Ix3>().map(drop)), "ndim: expected 3 dimensions, got 2 of shape (2, 3)");
+    assert_eq!(text(field.to_vec::<f32>().map(drop)), "dtype: expected float32, got int32");
     assert!(field.to_versioned(false).is_ok(), "no guard is left");
 }
 
@@ -94,7 +94,8 @@ fn every_element_type_is_dispatched() -> dlfield::Result<()> {
             Err(error) => {
                 let text = error.to_string();
                 assert!(dtype.index() > DType::BF16.index(), "{text}");
-                assert!(text.starts_with(&format!("argument \"field\": dtype: {dtype}; wanted is bool or int8 or ")));
+                assert!(text.starts_with("argument \"field\": dtype: expected bool or int8 or "), "{text}");
+                assert!(text.ends_with(&format!(", got {dtype}")), "{text}");
             }
         }
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 pub fn on_device(numbers: In<'_, f64, Ix1>) -> PyResult<Tensor> {
     // Without a driver every function of cudarc panics.
     if let Some(why) = cuda::unavailable_reason() {
-        return Err(dlfield::Error::from(DeviceError::NoCuda { device: Device::cuda(0), why }).into());
+        return Err(DeviceError::new("device", &Device::cuda(0), &format_args!("none that can be used: {why}")).into());
     }
     let stream = CudaContext::new(0).map_err(of_driver)?.default_stream();
     let numbers = numbers.array().to_vec();

@@ -203,6 +203,6 @@ pub mod kinds {
 
     #[pyfunction]
     fn fail() -> PyResult<Tensor> {
-        Err(dlfield::Error::from(LayoutError::NegativeExtent { axis: 0, got: -1 }).into())
+        Err(LayoutError::new("shape", &"extents of 0 or more", &-1).into())
     }
 }

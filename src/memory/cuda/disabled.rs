@@ -1,7 +1,7 @@
 //! Replaces `enabled` in builds without the feature `cuda`: the same signatures, and no CUDA.
 
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::{Device, stream_0, unavailable};
+use crate::error::{DeviceError, Result};
 
 use super::Stream;
 use super::current::StreamOwner;
@@ -9,12 +9,8 @@ use super::ipc::Exported;
 
 const UNAVAILABLE_REASON: &str = "dlfield was built without the feature `cuda`";
 
-fn unavailable(device: Device) -> DeviceError {
-    DeviceError::NoCuda { device, why: UNAVAILABLE_REASON.to_owned() }
-}
-
-fn no_cuda<T>(device: Device) -> Result<T> {
-    Err(unavailable(device).into())
+fn no_cuda<T, E: From<DeviceError>>(device: Device) -> Result<T, E> {
+    Err(unavailable(device, &UNAVAILABLE_REASON).into())
 }
 
 /// Returns whether a CUDA device can be used.
@@ -35,7 +31,7 @@ pub fn device_count() -> i32 {
 /// Returns the driver's name of a device.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`].
+/// [`DeviceError`].
 pub fn device_name(device: Device) -> Result<String> {
     no_cuda(device)
 }
@@ -43,7 +39,7 @@ pub fn device_name(device: Device) -> Result<String> {
 /// Returns the free and the total memory of a device, in bytes.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`].
+/// [`DeviceError`].
 pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     no_cuda(device)
 }
@@ -51,7 +47,7 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 /// Prepares a device.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`].
+/// [`DeviceError`].
 pub fn init(device: Device) -> Result<()> {
     no_cuda(device)
 }
@@ -59,7 +55,7 @@ pub fn init(device: Device) -> Result<()> {
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`].
+/// [`DeviceError`].
 pub fn synchronize(device: Device, _: Stream<'_>) -> Result<()> {
     no_cuda(device)
 }
@@ -67,17 +63,17 @@ pub fn synchronize(device: Device, _: Stream<'_>) -> Result<()> {
 /// Returns whether a stream's work is captured into a graph instead of run.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`].
+/// [`DeviceError`].
 pub fn is_capturing(device: Device, _: Stream<'_>) -> Result<bool, DeviceError> {
-    Err(unavailable(device))
+    no_cuda(device)
 }
 
 pub(crate) fn error_if_capturing(device: Device, _: Stream<'_>) -> Result<(), DeviceError> {
-    Err(unavailable(device))
+    no_cuda(device)
 }
 
-pub(super) fn check_stream(device: Device, stream: Stream<'_>) -> Result<()> {
-    if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
+pub(super) fn ordinal_of(device: Device, stream: Stream<'_>) -> Result<i32> {
+    if stream.handle() == 0 { Err(stream_0().into()) } else { no_cuda(device) }
 }
 
 /// Returns the device of the memory at an address, according to the driver: none without a driver.

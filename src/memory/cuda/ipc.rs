@@ -18,7 +18,7 @@ pub struct Exported {
 /// Returns the device with this UUID; `None` if this process sees none.
 ///
 /// # Errors
-/// [`crate::DeviceError::NoCuda`], [`crate::DeviceError::Driver`].
+/// [`crate::DeviceError`].
 pub fn device_of_uuid(uuid: [u8; 16]) -> Result<Option<Device>> {
     twin::device_of_uuid(uuid)
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::twin;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{DeviceError, DeviceErrorKind, Result};
 
 /// A stream of one CUDA device, by its handle (the driver's `CUstream`), for as long as it is borrowed.
 ///
@@ -35,9 +35,8 @@ impl<'stream> Stream<'stream> {
     /// Borrows a stream of a device by its handle: 1, 2, or an address from the driver.
     ///
     /// # Errors
-    /// [`DeviceError::Stream`](crate::DeviceError::Stream) for 0, which the array API standard disallows as it might mean
-    /// either default stream; [`DeviceError::StreamElsewhere`](crate::DeviceError::StreamElsewhere) for a stream of another
-    /// device; [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), [`DeviceError::Driver`](crate::DeviceError::Driver).
+    /// [`DeviceError`] for 0, which the array API standard disallows as it might mean either default stream, and for a stream of
+    /// another device; if the device cannot be used, or the driver fails.
     ///
     /// # Safety
     /// - The stream exists, and is not destroyed during `'stream`.
@@ -47,13 +46,19 @@ impl<'stream> Stream<'stream> {
     /// use dlfield::{Device, cuda::Stream};
     /// // SAFETY: 0 is rejected before the driver is asked.
     /// let rejected = unsafe { Stream::borrow_raw(Device::cuda(0), 0) }.unwrap_err();
-    /// assert!(rejected.to_string().starts_with("stream: 0"));
+    /// assert!(rejected.to_string().ends_with("got 0, which may mean either default stream"));
     /// ```
     #[allow(unsafe_code, reason = "the driver crashes on a handle of a destroyed stream")]
     pub unsafe fn borrow_raw(device: Device, handle: u64) -> Result<Stream<'stream>> {
         let stream = Stream::of_handle(handle);
-        twin::check_stream(device, stream)?;
-        Ok(stream)
+        let found = twin::ordinal_of(device, stream)?;
+        if found == device.cuda_ordinal() {
+            return Ok(stream);
+        }
+        let got = format_args!("{handle} of cuda:{found}");
+        Err(DeviceError::new("stream", &format_args!("a stream of {device}"), &got)
+            .with_kind(DeviceErrorKind::Stream)
+            .into())
     }
 
     /// The stream with this handle, unchecked: it has to exist during `'stream`.
@@ -79,4 +84,14 @@ impl<'stream> From<&'stream cudarc::driver::CudaStream> for Stream<'stream> {
         // `cudarc` calls the legacy default stream 0.
         Stream::of_handle((stream.cu_stream().addr() as u64).max(1))
     }
+}
+
+/// Returns the device that a stream belongs to; `default` for a default stream. The stream exists.
+///
+/// # Errors
+/// As for [`Stream::borrow_raw`], but for a stream of another device.
+#[cfg(feature = "python")]
+pub(crate) fn device_of_stream(default: Device, handle: u64) -> Result<Device> {
+    let ordinal = twin::ordinal_of(default, Stream::of_handle(handle))?;
+    Ok(Device::cuda(u16::try_from(ordinal).unwrap_or(0)))
 }

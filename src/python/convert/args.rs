@@ -10,8 +10,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet
 
 use crate::device::Device;
 use crate::dims::Dims;
+use crate::error::ExchangeError;
 use crate::layout::{Extents, Halo, MAX_NDIM};
-use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::repr;
 use crate::python::ffi::new_error::{new_error, unexpected_keyword};
@@ -318,7 +318,7 @@ pub fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResu
     match stream {
         Some(stream) if !stream.is_none() && device == Device::CPU => {
             let allowed = "None on the host, which has no streams";
-            Err(ExchangeError::Argument { argument: "stream", got: shown(stream), allowed }.into())
+            Err(ExchangeError::new("stream", &allowed, &shown(stream)).into())
         }
         _ => Ok(()),
     }

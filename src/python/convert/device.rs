@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::device::Device;
+use crate::device::{Device, unknown_code};
 use crate::python::convert::args::if_converted;
 use crate::python::ffi::getattr;
 
@@ -21,8 +21,9 @@ impl DlpackPair {
 
 /// Converts DLPack's pair of device type and id.
 pub fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
-    let unknown = crate::DeviceError::UnknownCode { code, id };
-    let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else { return Err(unknown.into()) };
+    let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else {
+        return Err(unknown_code(code, id).into());
+    };
     Ok(Device::from_dlpack(dlpark::ffi::DLDevice { device_type: dlpark::ffi::DLDeviceType(kind), device_id })?)
 }
 
@@ -92,6 +93,6 @@ pub fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
     if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
         Ok(device)
     } else {
-        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
+        Err(unknown_code(pair.0, pair.1).into())
     }
 }

@@ -9,8 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{Error, SignatureError};
-use crate::protocol::ExchangeError;
+use crate::error::{DTypeErrorKind, Error, ErrorOf, ExchangeError, SignatureErrorKind};
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
 use crate::python::package;
@@ -164,52 +163,35 @@ impl ErrorKind {
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
-        let message = error.to_string();
-        raised(error, message)
-    }
-}
-
-/// The exception for an error, with a message that may differ from the error's own.
-fn raised(error: Error, message: String) -> PyErr {
-    match error {
-        Error::Signature(SignatureError::Field { source, .. }) | Error::Argument { source, .. } => {
-            raised(*source, message)
-        }
-        Error::Signature(
-            SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. } | SignatureError::Sizes { .. },
-        ) => ErrorKind::Layout.error(message),
-        Error::Signature(_) => new_error::<PyTypeError>(message),
-        Error::Layout(_) => ErrorKind::Layout.error(message),
-        Error::Preset(_) => ErrorKind::Layout.error(message),
-        Error::DType(_) => ErrorKind::DType.error(message),
-        Error::Dims(_) => ErrorKind::Dims.error(message),
-        Error::Device(_) => ErrorKind::Device.error(message),
-        Error::Exchange(_) => ErrorKind::Exchange.error(message),
-        Error::Index(_) => new_error::<PyIndexError>(message),
-        Error::Memory(_) => new_error::<PyMemoryError>(message),
-        Error::Interrupted => interrupt::raised(),
-    }
-}
-
-macro_rules! through_error {
-    ($($part:ty),+) => {
-        $(impl From<$part> for PyErr {
-            fn from(error: $part) -> PyErr {
-                Error::from(error).into()
+        match error {
+            Error::Signature(error) if error.kind() == SignatureErrorKind::Fields => {
+                new_error::<PyTypeError>(error.to_string())
             }
-        })+
-    };
+            Error::Signature(error) => ErrorKind::Layout.error(error.to_string()),
+            Error::Layout(error) => ErrorKind::Layout.error(error.to_string()),
+            Error::DType(error) if error.kind() == DTypeErrorKind::ByteOrder => {
+                let error = error.with_fix(&"convert it with .astype(dtype.newbyteorder('='))");
+                ErrorKind::DType.error(error.to_string())
+            }
+            Error::DType(error) => ErrorKind::DType.error(error.to_string()),
+            Error::Dims(error) => ErrorKind::Dims.error(error.to_string()),
+            Error::Device(error) => ErrorKind::Device.error(error.to_string()),
+            Error::Exchange(error) => ErrorKind::Exchange.error(error.to_string()),
+            Error::Index(error) => new_error::<PyIndexError>(error.to_string()),
+            Error::Memory(error) => new_error::<PyMemoryError>(error.to_string()),
+            Error::Interrupted => interrupt::raised(),
+        }
+    }
 }
 
-through_error!(
-    crate::LayoutError,
-    crate::DTypeError,
-    crate::DimsError,
-    crate::DeviceError,
-    crate::IndexError,
-    ExchangeError
-);
-through_error!(crate::PresetError);
+impl<Kind> From<ErrorOf<Kind>> for PyErr
+where
+    Error: From<ErrorOf<Kind>>,
+{
+    fn from(error: ErrorOf<Kind>) -> PyErr {
+        Error::from(error).into()
+    }
+}
 
 /// The exception that a failed C function of another library has set, or else one that names the function.
 #[cold]
@@ -219,7 +201,9 @@ pub fn exception_set_by(function: &'static str, object: &Bound<'_, PyAny>) -> Py
 
 /// The error for a C function that failed without setting an exception.
 pub fn no_exception_set(function: &'static str, producer: impl ToString) -> PyErr {
-    ExchangeError::Silent { function, producer: producer.to_string() }.into()
+    let sentence = format_args!("it failed for {} and set no exception", producer.to_string());
+    let fix = "report that to its library, and pass the array by another protocol";
+    ExchangeError::from_sentence(function, &sentence).with_fix(&fix).into()
 }
 
 /// Returns an error of the same type with another message, and the cause and the traceback of the first.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::{Layout, LayoutError, Metadata, Promise, Spec};
+use crate::layout::{Layout, Metadata, Promise, Spec, wrong_aligned_index, wrong_alignment_size};
 use crate::python::convert::errors::ErrorKind;
 use crate::tensor::Placement;
 use crate::tensor::Tensor;
@@ -80,7 +80,7 @@ impl MetadataState {
     pub fn checked(self, shape: &[i64], strides: &[i64]) -> PyResult<Promised> {
         let (metadata, promise) = self.parsed(shape.len())?;
         if promise.alignment_size < 1 {
-            return Err(LayoutError::AlignmentSize { got: promise.alignment_size }.into());
+            return Err(wrong_alignment_size(promise.alignment_size).into());
         }
         let len = promise.aligned_index.as_ref().map_or(shape.len(), |index| index.len());
         crate::layout::check_len("aligned_index", len, shape.len())?;
@@ -130,7 +130,7 @@ impl Promised {
     /// Returns the field on a copy of its bytes.
     ///
     /// # Errors
-    /// As for [`Tensor::on_bytes`] and [`Tensor::relabel`]; [`crate::OutOfMemory`].
+    /// As for [`Tensor::on_bytes`] and [`Tensor::relabel`]; [`crate::MemoryError`].
     ///
     /// # Safety
     /// - As for [`Tensor::copy_of_shared`].
@@ -143,7 +143,7 @@ impl Promised {
         let shape = copy.descriptor().shape().to_vec();
         let index = self.promise.aligned_index.clone().unwrap_or_default();
         match index.iter().zip(&shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
-            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: shape[axis] }.into()),
+            Some(axis) => Err(wrong_aligned_index(axis, index[axis], shape[axis]).into()),
             None => {
                 copy.adopt_promise(self.promise);
                 Ok(copy)

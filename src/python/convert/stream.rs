@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 
 use crate::cuda::Stream;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{ExchangeError, Result};
 use crate::memory::cuda::current::{StreamOwner, with_owned_stream};
-use crate::protocol::ExchangeError;
+use crate::memory::cuda::device_of_stream;
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
 use crate::python::interrupt;
@@ -49,7 +49,7 @@ pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         Some((0, handle)) => Ok(Some(handle)),
         _ => {
             let got = args::shown(&pair);
-            Err(ExchangeError::Argument { argument: "__cuda_stream__", got, allowed: OF_OBJECTS }.into())
+            Err(ExchangeError::new("__cuda_stream__", &OF_OBJECTS, &got).into())
         }
     }
 }
@@ -83,6 +83,12 @@ pub fn borrowed<'call>(named_by: &'call Bound<'_, PyAny>, device: Device, handle
     unsafe { Stream::borrow_raw(device, handle) }
 }
 
+/// Returns the device of a stream that `named_by` has stated, as in [`borrowed`]; `default` for a default stream.
+pub fn device_of(named_by: &Bound<'_, PyAny>, default: Device, handle: u64) -> Result<Device> {
+    let _ = named_by;
+    device_of_stream(default, handle)
+}
+
 fn handle<'call>(
     value: &'call Bound<'_, PyAny>,
     number: Option<i64>,
@@ -90,8 +96,7 @@ fn handle<'call>(
     allowed: &'static str,
 ) -> PyResult<Stream<'call>> {
     let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number != 0);
-    let number =
-        number.ok_or_else(|| ExchangeError::Argument { argument: "stream", got: args::shown(value), allowed })?;
+    let number = number.ok_or_else(|| ExchangeError::new("stream", &allowed, &args::shown(value)))?;
     Ok(borrowed(value, device, number)?)
 }
 

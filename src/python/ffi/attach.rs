@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::saved_error::{SavedError, report_unraisable};
-use crate::memory::fork_lock::ForkLock;
+use crate::memory::fork::ForkLock;
 
 type Release = Box<dyn FnOnce(Python<'_>) + Send>;
 

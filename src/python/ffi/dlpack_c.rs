@@ -14,7 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
 use crate::descriptor::Descriptor;
-use crate::protocol::{ExchangeError, dlpack};
+use crate::error::ExchangeError;
+use crate::protocol::dlpack;
 use crate::python::ffi::getattr;
 
 /// The C function that fills in a borrowed `DLTensor`.
@@ -35,11 +36,11 @@ pub fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeA
     }
     let Some(capsule) = getattr::getattr_opt(ty, name)? else { return Ok(None) };
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {
-        PyErr::from(ExchangeError::Argument {
-            argument: "__dlpack_c_exchange_api__",
-            got: error.to_string(),
-            allowed: "a capsule named 'dlpack_exchange_api'",
-        })
+        PyErr::from(ExchangeError::new(
+            "__dlpack_c_exchange_api__",
+            &"a capsule named 'dlpack_exchange_api'",
+            &error.to_string(),
+        ))
     })?;
     let mut header = capsule.pointer_checked(Some(CAPSULE_NAME))?.cast::<DLPackExchangeAPIHeader>().as_ptr();
     while !header.is_null() {

@@ -10,8 +10,7 @@ use std::sync::atomic::Ordering;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
-use crate::error::{Error, Result};
-use crate::protocol::ExchangeError;
+use crate::error::{Error, ExchangeError, ExchangeErrorKind, Result};
 use crate::python::convert::repr;
 pub(super) use crate::python::from_py::ledger::CheckValues;
 use crate::python::from_py::ledger::{CHECKED, Entry, VIEWED, with_ledger};
@@ -49,7 +48,7 @@ impl<'py> Loan<'py> {
     /// Borrows the memory that has been described. `values` checks its elements in [`Loan::check_values`].
     ///
     /// # Errors
-    /// [`ExchangeError::Borrowed`] if it overlaps memory that is borrowed already, and one of the two borrows writes.
+    /// [`ExchangeError`] if it overlaps memory that is borrowed already, and one of the two borrows writes.
     #[inline]
     pub(super) fn borrow(&mut self, writes: bool, values: Option<CheckValues>) -> Result<()> {
         let (py, entry) = (self.py(), self.entry);
@@ -61,7 +60,16 @@ impl<'py> Loan<'py> {
         });
         self.is_borrowed = found.is_none();
         match found.or_else(|| rust_numpy::hold(py, entry)) {
-            Some(held) => Err(ExchangeError::Borrowed { held, wanted: if writes { "written" } else { "read" } }.into()),
+            Some(held) => {
+                let use_of = if writes { "written" } else { "read" };
+                let sentence = format_args!(
+                    "this array would be {use_of}, but another argument or a running call {held} memory of it"
+                );
+                Err(ExchangeError::from_sentence("overlap", &sentence)
+                    .with_fix(&"pass a copy of it")
+                    .with_kind(ExchangeErrorKind::Borrowed)
+                    .into())
+            }
             None => Ok(()),
         }
     }
@@ -87,7 +95,7 @@ impl<'py> Loan<'py> {
     /// `check` then looks at the descriptor, and may read the elements.
     ///
     /// # Errors
-    /// [`ExchangeError::Disturbed`], as for [`check_undisturbed`], and those of `check`.
+    /// [`ExchangeError`] as for [`check_undisturbed`], and the errors of `check`.
     #[inline]
     pub(super) fn descriptor_for_view(&self, check: impl FnOnce(&Descriptor) -> Result<()>) -> Result<&Descriptor> {
         let entry = self.entry();
@@ -166,7 +174,7 @@ impl Drop for Loan<'_> {
 /// Checks all borrowed arguments that have no view yet, after code of others has run that may have changed them.
 ///
 /// # Errors
-/// [`ExchangeError::Disturbed`] if memory was moved or has another description by now, or has invalid elements.
+/// [`ExchangeError`] if memory was moved or has another description by now, or has invalid elements.
 #[cold]
 pub(super) fn check_undisturbed(py: Python<'_>) -> Result<()> {
     let waiting = |entry: &NonNull<Entry>| {
@@ -230,5 +238,8 @@ fn unwind(error: &Error) -> ! {
 
 #[cold]
 fn disturbed(object: String, was: String, found: String) -> Error {
-    ExchangeError::Disturbed { object, was, found }.into()
+    let sentence = format_args!(
+        "converting an argument, or reading its labels, ran code that changed an argument, {object}: it was {was}, now it is {found}"
+    );
+    ExchangeError::from_sentence("moved", &sentence).with_fix(&"pass a copy").with_kind(ExchangeErrorKind::Moved).into()
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
-use crate::dtype::{DType, DTypeError};
+use crate::dtype::{DType, no_cast};
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
 use crate::python::from_py::In;
@@ -84,7 +84,7 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
             if can_cast(field.dtype(), T::DTYPE) {
                 return Ok(());
             }
-            Err(DTypeError::Cast { from: field.dtype().name(), to: T::DTYPE.name() }.into())
+            Err(no_cast(field.dtype(), T::DTYPE).into())
         })?;
         let found = loan.descriptor();
         let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();

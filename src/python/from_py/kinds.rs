@@ -3,10 +3,9 @@
 #![allow(unsafe_code, reason = "bools are read in place")]
 
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
+use crate::device::{self, Device, not_host_readable};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::layout::LayoutError;
+use crate::error::{LayoutError, LayoutErrorKind, Result, Tuple};
 use crate::python::from_py::borrows::CheckValues;
 use crate::tensor::{Element, ndarray as views};
 
@@ -238,9 +237,12 @@ impl sealed::Order for FOrder {
 }
 
 #[cold]
-fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
-    let (shape, strides) = (field.shape().to_vec(), field.strides().to_vec());
-    LayoutError::Order { shape, strides, wanted }.into()
+fn unordered(field: &Descriptor, order: &str) -> crate::Error {
+    let got = format_args!("strides of {} elements for shape {}", Tuple(field.strides()), Tuple(field.shape()));
+    LayoutError::new("strides", &format_args!("contiguous elements in {order}"), &got)
+        .with_fix(&"pass a copy")
+        .with_kind(LayoutErrorKind::NeedsCopy)
+        .into()
 }
 
 /// The place of the memory that an argument needs: [`Host`], [`Cuda`] or [`Anywhere`].
@@ -342,7 +344,7 @@ impl sealed::Place for Host {
         if Device::CPU.can_access(field.device()) {
             return Ok(());
         }
-        Err(DeviceError::NotHostReadable { found: field.device() }.into())
+        Err(not_host_readable(field.device()).into())
     }
 
     const IS_HOST: bool = true;
@@ -355,7 +357,7 @@ impl sealed::Place for Cuda {
         if field.device().is_cuda() || Device::cuda(0).can_access(field.device()) {
             return Ok(());
         }
-        Err(DeviceError::Mismatch { found: field.device(), wanted: Device::cuda(0) }.into())
+        Err(device::mismatch(field.device(), Device::cuda(0)).into())
     }
 }
 

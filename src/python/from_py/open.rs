@@ -8,8 +8,7 @@ use pyo3::types::PyCapsule;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::protocol::ExchangeError;
+use crate::error::{Error, ExchangeError, Result};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
@@ -159,7 +158,7 @@ fn describe_described(
         let got = "a dlfield.Descriptor of a DLPack capsule, which was consumed to describe it".to_owned();
         let allowed =
             "an object that can be described again, such as the tensor that dlfield.from_dlpack makes of a capsule";
-        return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
+        return Err(refusal(ExchangeError::new("obj", &allowed, &got).into()));
     }
     let mut borrowed = import::borrow(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;
     if borrowed.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::protocol::ExchangeError;
+use crate::error::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr::Keyword;
 use crate::python::ffi::refcount::is_fresh;
@@ -42,7 +42,7 @@ pub(super) fn import(
     let inner_request = Request { ownership: Ownership::Share, ..*request };
     if !numpy::import(&array, &inner_request, imported)? && !numpy::import_subclass(&array, &inner_request, imported)? {
         let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
-        return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());
+        return Err(ExchangeError::new("__array__", &allowed, &got).into());
     }
     // The array may not keep the object that has the memory; a description keeps that object itself.
     imported.owner_needs_object = request.ownership == Ownership::Borrow;

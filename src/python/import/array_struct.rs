@@ -5,7 +5,7 @@
 use pyo3::prelude::*;
 
 use crate::device::Device;
-use crate::protocol::ExchangeError;
+use crate::error::ExchangeError;
 use crate::protocol::array_interface::Descr;
 use crate::protocol::array_struct::STRUCT;
 use crate::python::convert::args;
@@ -30,7 +30,7 @@ pub(super) fn import(
     let Some(capsule) = type_info::attribute(object, Name::ArrayStruct)? else { return Ok(false) };
     let Some((found, descr)) = numpy_api::array_struct(&capsule)? else {
         let (got, allowed) = (args::shown(&capsule), "a capsule without a name, with a PyArrayInterface");
-        return Err(ExchangeError::Argument { argument: STRUCT.name, got, allowed }.into());
+        return Err(ExchangeError::new(STRUCT.name, &allowed, &got).into());
     };
     let typestr = found.typestr();
     let descr = descr.map_or(Ok(Descr::Absent), |descr| dictionary::descr(&descr, &typestr))?;

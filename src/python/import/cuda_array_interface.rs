@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::cuda;
 use crate::device::Device;
-use crate::protocol::ExchangeError;
+use crate::error::ExchangeError;
 use crate::protocol::array_interface::{CUDA, Data, HIP, Interface};
 use crate::python::convert::{args, stream};
 use crate::python::import::dictionary::Entries;
@@ -103,7 +103,7 @@ pub(super) fn check_order(
     found: Option<i64>,
 ) -> PyResult<()> {
     let Some(wanted) = wanted.filter(|stream| !stream.is_none()) else { return Ok(()) };
-    let refuse = |allowed| ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed };
+    let refuse = |allowed| ExchangeError::new("stream", &allowed, &args::shown(wanted));
     let number = stream::number(wanted)?.ok_or_else(|| refuse("None, -1 or the number of a stream"))?;
     if number == -1 {
         // The caller synchronizes the streams.

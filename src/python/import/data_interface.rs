@@ -8,11 +8,12 @@ use std::cell::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use crate::device::{Device, DeviceError};
-use crate::protocol::ExchangeError;
+use crate::device::Device;
+use crate::error::ExchangeError;
 use crate::python::convert::args;
 use crate::python::import::dictionary::Key;
 use crate::python::import::names::Name;
+use crate::python::import::request::elsewhere;
 use crate::python::import::{dictionary, type_info};
 
 const ALLOWED: &str = "a mapping from a device (None or 'cpu', 'gpu' or ('gpu', n)) to a dictionary or a callable";
@@ -95,11 +96,11 @@ impl<'py> Source<'py> {
             return Ok(Some(hook.unbind()));
         }
         let allowed = "a callable without arguments, or None";
-        Err(ExchangeError::Argument { argument: name, got: args::shown(&hook), allowed }.into())
+        Err(ExchangeError::new(name, &allowed, &args::shown(&hook)).into())
     }
 
     fn new(name: &'static str, value: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Source<'py>> {
-        let wrong = || ExchangeError::Argument { argument: name, got: args::shown(value), allowed: ALLOWED };
+        let wrong = || ExchangeError::new(name, &ALLOWED, &args::shown(value));
         let devices = value.cast::<PyMapping>().map_err(|_| wrong())?;
         let (mut buffers, mut unknown) = (Vec::new(), Vec::new());
         for item in devices.items()?.iter() {
@@ -116,16 +117,14 @@ impl<'py> Source<'py> {
         Ok(Source { name, buffers, unknown })
     }
 
-    /// Returns the selected buffer. [`DeviceError::Mismatch`] if it is not on the `wanted` device.
+    /// Returns the selected buffer. [`DeviceError`](crate::DeviceError) if it is not on the `wanted` device.
     pub fn chosen(&self, wanted: Option<Device>) -> PyResult<&Buffer<'py>> {
         let Some(buffer) = self.buffers.first() else {
             let got = if self.unknown.is_empty() { "no keys".to_owned() } else { self.unknown.join(", ") };
-            return Err(ExchangeError::Argument { argument: self.name, got, allowed: ALLOWED }.into());
+            return Err(ExchangeError::new(self.name, &ALLOWED, &got).into());
         };
         match wanted {
-            Some(wanted) if !buffer.serves(wanted) => {
-                Err(DeviceError::Mismatch { found: buffer.device, wanted }.into())
-            }
+            Some(wanted) if !buffer.serves(wanted) => Err(elsewhere(buffer.device, wanted).into()),
             _ => Ok(buffer),
         }
     }

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, too_many_dims};
 use crate::device::Device;
 use crate::dtype::DType;
+use crate::error::ExchangeError;
 use crate::layout::{Extents, MAX_NDIM};
-use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{ArrayInterface, Data, Descr, Interface};
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::dict_entries::entries_of;
@@ -24,7 +24,7 @@ pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult
     }
     if value.cast::<PyMapping>().is_err() {
         let allowed = "a dictionary of the array interface";
-        return Err(ExchangeError::Argument { argument: name, got: args::shown(value), allowed }.into());
+        return Err(ExchangeError::new(name, &allowed, &args::shown(value)).into());
     }
     Ok(value.py().get_type::<PyDict>().call1((value,))?.cast_into::<PyDict>()?)
 }
@@ -48,14 +48,14 @@ pub(super) fn on_host(
             return Ok(None);
         }
         Some(data) if is_exporter(data) => data,
-        Some(data) => return Err(interface.entry("data", args::shown(data), allowed).into()),
+        Some(data) => return Err(interface.entry("data", allowed, &args::shown(data)).into()),
         None if is_exporter(object) => object,
         None => return Err(interface.missing("data", allowed).into()),
     };
     let held = Held::get(exporter)?;
     if !held.is_contiguous(b'C') {
         let got = "a buffer with gaps between its elements";
-        return Err(interface.entry("data", got, "a contiguous buffer, with its strides in \"strides\"").into());
+        return Err(interface.entry("data", "a contiguous buffer, with its strides in \"strides\"", &got).into());
     }
     let (start, len, readonly) = held.bytes();
     let len = usize::try_from(len).unwrap_or(0);
@@ -90,7 +90,7 @@ fn fetch<'a>(
     let typestr = entries.get(Key::Typestr).ok_or_else(|| interface.missing("typestr", allowed))?;
     let typestr = match typestr.cast::<PyString>() {
         Ok(text) => text.to_string_lossy(),
-        Err(_) => return Err(interface.entry("typestr", args::shown(typestr), allowed).into()),
+        Err(_) => return Err(interface.entry("typestr", allowed, &args::shown(typestr)).into()),
     };
     let shape = entries.get(Key::Shape).ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
     found.version = integer(entries, interface, Key::Version, "version", "an integer")?;
@@ -220,19 +220,19 @@ fn integer(
     allowed: &'static str,
 ) -> PyResult<Option<i64>> {
     let Some(value) = entries.get(key) else { return Ok(None) };
-    number(value, || interface.entry(name, args::shown(value), allowed)).map(Some)
+    number(value, || interface.entry(name, allowed, &args::shown(value))).map(Some)
 }
 
 /// Converts a tuple or list of integers into `found`.
 fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
-    let wrong = || interface.entry(key, args::shown(value), "a tuple of integers of at most 64 bits");
+    let wrong = || interface.entry(key, "a tuple of integers of at most 64 bits", &args::shown(value));
     let items = match (value.cast::<PyTuple>(), value.cast::<PyList>()) {
         (Ok(tuple), _) => tuple.clone(),
         (_, Ok(list)) => list.to_tuple(),
         _ => return Err(wrong().into()),
     };
     if items.len() > MAX_NDIM {
-        return Err(ExchangeError::TooManyDims { got: items.len() }.into());
+        return Err(too_many_dims(items.len()).into());
     }
     for item in items.iter_borrowed() {
         found.push(number(&item, wrong)?);
@@ -241,7 +241,7 @@ fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>, 
 }
 
 fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str) -> PyResult<Data> {
-    let wrong = || interface.entry("data", args::shown(data), allowed);
+    let wrong = || interface.entry("data", allowed, &args::shown(data));
     let Ok((address, readonly)) = data.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
         return Err(wrong().into());
     };

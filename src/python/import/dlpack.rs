@@ -14,17 +14,19 @@ use pyo3::types::{PyDict, PyInt, PyTuple};
 use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
+use crate::device::{Device, unsupported};
+use crate::error::ExchangeError;
 use crate::error::Result;
 use crate::protocol::array_interface::{CUDA, HIP};
-use crate::protocol::{ExchangeError, dlpack};
+use crate::protocol::dlpack;
+use crate::protocol::dlpack::null_pointer;
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::ffi::getattr::Keyword;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
-use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
+use crate::python::import::request::{Ownership, Request, RequestAccess, not_owned, refused_copy};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{array_interface, buffer, cuda_array_interface, owners, stream_sync, torch, type_info};
 use crate::python::interrupt::answer;
@@ -94,8 +96,8 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         // Checked before the producer exports anything.
         if request.ownership == Ownership::Share && !device.is_ownable() {
             return Err(match found {
-                Some(found) if found == device => DeviceError::NotOwned { device },
-                _ => DeviceError::NotSupported { device },
+                Some(found) if found == device => not_owned(device),
+                _ => unsupported(device),
             }
             .into());
         }
@@ -139,7 +141,7 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
     let of_torch = info.framework == Framework::Torch;
     if !consumed.map_err(|error| if of_torch { torch::explained(object, error) } else { error })? {
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
-        return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
+        return Err(ExchangeError::new("__dlpack__", &allowed, &got).into());
     }
     match TypeInfo::of(object)?.framework {
         // A JAX array is immutable, also if the caller passes `writable=True`.
@@ -186,8 +188,8 @@ pub(super) fn consume(
     }
     if is_capsule(object, c"used_dltensor") || is_capsule(object, c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();
-        let allowed = "a new capsule: each can be consumed only once";
-        return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
+        let allowed = "a new capsule, as each can be consumed only once";
+        return Err(ExchangeError::new("capsule", &allowed, &got).into());
     }
     Ok(false)
 }
@@ -233,7 +235,7 @@ impl Held {
                 rename(capsule, c"used_dltensor")?;
                 // SAFETY: the capsule had the legacy name, so it held this struct; renaming it has transferred ownership to us.
                 let managed = unsafe { Managed::<DLManagedTensor>::from_raw(held) };
-                let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
+                let managed = managed.map_err(|_| null_pointer("capsule"))?;
                 imported.readonly_unknown = true;
                 // SAFETY: the struct is ours; its contents are the producer's promise.
                 unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
@@ -261,7 +263,7 @@ pub fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
             Some(Held::Versioned(held)) => {
                 let version = (*held).version;
                 if version.major != dlpack::VERSION.major {
-                    return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
+                    return Err(dlpack::unknown_version(version).into());
                 }
                 check_copied((*held).flags, &Request::new(RequestAccess::Inspect))?;
                 dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
@@ -289,7 +291,7 @@ pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Res
 fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
     let Some(found) = args::if_converted(pair.py(), pair.extract())? else {
         let (got, allowed) = (args::shown(pair), "a pair of integers");
-        return Err(ExchangeError::Argument { argument: "__dlpack_device__", got, allowed }.into());
+        return Err(ExchangeError::new("__dlpack_device__", &allowed, &got).into());
     };
     dlpack_device(found)
 }
@@ -307,13 +309,13 @@ fn rename(capsule: &Bound<'_, PyAny>, to: &'static CStr) -> PyResult<()> {
 /// - `raw` is NULL or a live managed tensor that the caller owns.
 pub unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLManagedTensorVersioned>> {
     if raw.is_null() {
-        return Err(ExchangeError::NullPointer { field: "managed tensor" }.into());
+        return Err(null_pointer("managed tensor").into());
     }
     // SAFETY: not NULL, and the version is the first field in every major version.
     let version = unsafe { (*raw).version };
     // SAFETY: passed on from the caller. The call only releases a managed tensor of an unsupported major version.
     let managed = unsafe { Managed::from_raw(raw) };
-    Ok(managed.map_err(|_| ExchangeError::Version { major: version.major, minor: version.minor })?)
+    Ok(managed.map_err(|_| dlpack::unknown_version(version))?)
 }
 
 /// As [`Tensor::from_managed`], for a thread that is attached to Python.

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
 use crate::device::Device;
-use crate::protocol::ExchangeError;
+use crate::protocol::dlpack::null_pointer;
 use crate::python::ffi::dlpack_c::EXPORT;
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
@@ -103,7 +103,7 @@ fn import_managed(
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let Some(export) = table.managed_tensor_from_py_object_no_sync else {
-        return Err(ExchangeError::NullPointer { field: EXPORT }.into());
+        return Err(null_pointer(EXPORT).into());
     };
     let of_torch = info.framework == Framework::Torch;
     if of_torch {

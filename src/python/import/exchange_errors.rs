@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::protocol::ExchangeError;
+use crate::error::ExchangeError;
 use crate::python::convert::{errors, repr};
 use crate::python::ffi::getattr;
 use crate::python::import::type_info::{Framework, TypeInfo};
@@ -24,49 +24,53 @@ pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         Ok(known) => known.flatten(),
         Err(interrupt) => return interrupt,
     };
-    let (got, allowed) = match (known, message.split_once('\n')) {
+    let (got, expected, fix) = match (known, message.split_once('\n')) {
         (Some(known), _) => known,
         // The first line says what is wrong, the later ones where in PyTorch.
         (_, Some((first, _))) => {
-            (format!("PyTorch cannot export it: {first}"), "a dense tensor of a type and on a device that DLPack knows")
+            let expected = "a dense tensor of a type and on a device that DLPack knows";
+            (format!("PyTorch cannot export it: {first}"), expected, "")
         }
         _ => return error,
     };
-    let explained = PyErr::from(ExchangeError::Argument { argument: "obj", got, allowed });
+    let explained = PyErr::from(ExchangeError::new("obj", &expected, &got).with_fix(&fix));
     explained.set_cause(py, Some(error));
     explained
 }
 
+/// What was found, what is expected, and how to fix it.
+type Obstacle = (String, &'static str, &'static str);
+
 /// Returns why a tensor has no strided memory with its elements, and what to pass instead; `None` for no known reason.
-fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)>> {
+fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Obstacle>> {
     let py = tensor.py();
     if tensor.getattr(intern!(py, "is_nested"))?.is_truthy()? {
-        let allowed = "one tensor of one shape: pass .to_padded_tensor(0.0), or the parts that .unbind() gives";
-        return Ok(Some(("a nested PyTorch tensor, whose parts differ in shape".to_owned(), allowed)));
+        let got = "a nested PyTorch tensor, whose parts differ in shape".to_owned();
+        let fix = "pass .to_padded_tensor(0.0), or the parts that .unbind() gives";
+        return Ok(Some((got, "one tensor of one shape", fix)));
     }
     let layout = tensor.getattr(intern!(py, "layout"))?.to_string();
     if layout != "torch.strided" {
         let got = format!("a PyTorch tensor with layout {layout}, which has no strides");
-        return Ok(Some((got, "layout torch.strided: pass .to_dense()")));
+        return Ok(Some((got, "layout torch.strided", "pass .to_dense()")));
     }
     if tensor.getattr(intern!(py, "is_quantized"))?.is_truthy()? {
         let dtype = tensor.getattr(intern!(py, "dtype"))?;
         let got = format!("a quantized PyTorch tensor ({dtype}), whose memory holds quantized integers");
-        return Ok(Some((got, "a tensor that is not quantized: pass .dequantize(), or .int_repr() for the integers")));
+        let fix = "pass .dequantize(), or .int_repr() for the integers";
+        return Ok(Some((got, "a tensor that is not quantized", fix)));
     }
     let device = tensor.getattr(intern!(py, "device"))?;
     if device.getattr(intern!(py, "type"))?.eq(intern!(py, "meta"))? {
         let got = "a PyTorch tensor on the device meta, which has no memory".to_owned();
-        return Ok(Some((
-            got,
-            "a tensor with memory: create it on another device, as torch.empty_like(obj, device='cpu') does",
-        )));
+        let fix = "create it on another device, as torch.empty_like(obj, device='cpu') does";
+        return Ok(Some((got, "a tensor with memory", fix)));
     }
     without_memory(tensor)
 }
 
 /// Returns why a tensor has no memory although it has elements, and what to pass instead.
-fn without_memory(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)>> {
+fn without_memory(tensor: &Bound<'_, PyAny>) -> PyResult<Option<Obstacle>> {
     let py = tensor.py();
     let torch = py.import(intern!(py, "torch"))?;
     let is = |owner: &Bound<'_, PyAny>, question: &str| match owner.getattr_opt(question)? {
@@ -77,21 +81,21 @@ fn without_memory(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'stati
         && tensor.is_instance(&fake.getattr(intern!(py, "FakeTensor"))?)?
     {
         let got = "a fake PyTorch tensor, which has a shape and no memory".to_owned();
-        return Ok(Some((got, "a tensor with memory: make it outside of FakeTensorMode")));
+        return Ok(Some((got, "a tensor with memory", "make it outside of FakeTensorMode")));
     }
     if let Some(functorch) = torch.getattr(intern!(py, "_C"))?.getattr_opt(intern!(py, "_functorch"))?
         && is(&functorch, "is_functorch_wrapped_tensor")?
     {
         let got = "a PyTorch tensor inside of torch.func or vmap, which stands for others".to_owned();
-        return Ok(Some((got, "a tensor with memory: use dlfield outside of the transformation")));
+        return Ok(Some((got, "a tensor with memory", "use dlfield outside of the transformation")));
     }
     if is(&torch, "_is_functional_tensor")? {
         let got = "a functional PyTorch tensor, which has no memory of its own".to_owned();
-        return Ok(Some((got, "a tensor with memory: use dlfield outside of functionalize")));
+        return Ok(Some((got, "a tensor with memory", "use dlfield outside of functionalize")));
     }
     if is(&torch, "_is_zerotensor")? {
         let got = "a PyTorch tensor of zeros without memory".to_owned();
-        return Ok(Some((got, "a tensor with memory: pass obj.clone()")));
+        return Ok(Some((got, "a tensor with memory", "pass obj.clone()")));
     }
     if tensor.call_method0(intern!(py, "numel"))?.extract::<i64>()? == 0 {
         return Ok(None);
@@ -104,13 +108,13 @@ fn without_memory(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'stati
     Ok(match interrupt::answer(py, memory())? {
         Some((0, _)) => {
             let got = "a PyTorch tensor whose storage was freed, as untyped_storage().resize_(0) does".to_owned();
-            Some((got, "a tensor with memory: take it, or a copy, before that"))
+            Some((got, "a tensor with memory", "take it, or a copy, before that"))
         }
         // Subclasses that are made of other tensors have a storage that may not even be asked.
         Some((_, 0)) | None => {
             let class = repr::of_class(&tensor.get_type());
             let got = format!("a PyTorch tensor of {class}, which has no memory of its own");
-            Some((got, "a tensor with memory: pass the tensors it is made of"))
+            Some((got, "a tensor with memory", "pass the tensors it is made of"))
         }
         Some(_) => None,
     })

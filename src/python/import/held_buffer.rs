@@ -11,9 +11,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
-use crate::dtype::DTypeError;
+use crate::error::{DTypeError, ExchangeError};
 use crate::layout::byte_strided_reach;
-use crate::protocol::{ExchangeError, buffer};
+use crate::protocol::buffer;
+use crate::protocol::dlpack::{checked_ndim, null_shape};
 use crate::python::convert::errors;
 use crate::python::ffi::attach::when_attached_by_pyo3;
 use crate::python::ffi::numpy_api::is_array;
@@ -21,14 +22,14 @@ use crate::python::import::owners;
 use crate::tensor::Owner;
 
 /// Whether the object has the buffer protocol.
-pub(super) fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the call takes any object.
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
 }
 
 /// An exported buffer: it keeps its address and size until this is dropped, on any thread. After the interpreter has ended
 /// it is not released.
-pub(super) struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
+pub struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
 
 // SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Send for Held {}
@@ -40,7 +41,7 @@ type Fields<'a> = (Option<&'a CStr>, Option<&'a [i64]>, Option<&'a [i64]>, Optio
 
 impl Held {
     /// Requests the buffer with all its fields, writable or read-only. The producer's exception reaches the caller.
-    pub(super) fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
+    pub fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
         // The struct may hold pointers to itself, so it is filled where it stays.
         let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
         // SAFETY: the call takes any object and a struct to fill.
@@ -56,8 +57,8 @@ impl Held {
     /// not keep NumPy from resizing, the array whose memory it is.
     ///
     /// # Errors
-    /// [`ExchangeError::Argument`] if the array has been resized since it exported the buffer.
-    pub(super) fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
+    /// [`ExchangeError`] if the array has been resized since it exported the buffer.
+    pub fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
         // The exporter of this buffer, which need not be the object that was asked for it.
         // SAFETY: NULL, or an object that the buffer keeps alive.
         let exporter = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) };
@@ -73,8 +74,8 @@ impl Held {
         // Before that, code that an allocation ran, or the program, may have resized the array.
         if self.reach()?.is_some_and(|reach| !owners::owns(&shown, reach)) {
             let got = "a buffer of a NumPy array that was resized after the buffer was made".to_owned();
-            let allowed = "a new one: take a memoryview of the array as it is now";
-            return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+            let fix = "take a memoryview of the array as it is now";
+            return Err(ExchangeError::new("obj", &"a new one", &got).with_fix(&fix).into());
         }
         Ok(Owner::foreign((pinned, self.into_holder())))
     }
@@ -99,12 +100,12 @@ impl Held {
     }
 
     /// Returns the address of the first byte, the number of bytes, and whether the buffer is read-only, as the producer says.
-    pub(super) fn bytes(&self) -> (*mut u8, isize, bool) {
+    pub fn bytes(&self) -> (*mut u8, isize, bool) {
         (self.0.buf.cast(), self.0.len, self.0.readonly != 0)
     }
 
     /// Whether the buffer is contiguous in an order: `b'C'`, `b'F'`, or `b'A'` for either.
-    pub(super) fn is_contiguous(&self, order: u8) -> bool {
+    pub fn is_contiguous(&self, order: u8) -> bool {
         #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
         let order = order as std::ffi::c_char;
         // SAFETY: the struct was filled by its producer and is still held.
@@ -112,7 +113,7 @@ impl Held {
     }
 
     /// Whether the buffer is the memory of a pointer itself, as that of the pointers of `ctypes` is.
-    pub(super) fn is_pointer(&self) -> bool {
+    pub fn is_pointer(&self) -> bool {
         let format = self.0.format;
         // SAFETY: not NULL, so by the protocol a C string, of a buffer that is still held.
         let is_address = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(crate::protocol::pep3118::is_address);
@@ -122,7 +123,7 @@ impl Held {
     /// Returns the format, shape, strides and suboffsets.
     fn fields(&self) -> PyResult<Fields<'_>> {
         let view = &**self.0;
-        let ndim = usize::try_from(view.ndim).map_err(|_| ExchangeError::NegativeNdim { got: view.ndim.into() })?;
+        let ndim = checked_ndim(view.ndim)?;
         // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
         // `ndim` entries.
         let found = unsafe {
@@ -142,7 +143,7 @@ impl Held {
         let (format, shape, byte_strides, suboffsets) = self.fields()?;
         let ndim = view.ndim.unsigned_abs() as usize;
         if shape.is_none() && ndim > 1 {
-            return Err(ExchangeError::NullShape { ndim }.into());
+            return Err(null_shape(ndim).into());
         }
         let format = format.map(text).transpose()?;
         let found = buffer::Buffer {
@@ -196,10 +197,9 @@ unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> Option<&'a [i64]> {
 
 /// Converts a format to text.
 fn text(format: &CStr) -> Result<&str, DTypeError> {
-    format.to_str().map_err(|_| DTypeError::Unreadable {
-        field: "format",
-        got: format.to_string_lossy().into_owned(),
-        allowed: "a letter of the struct module such as 'd'",
+    format.to_str().map_err(|_| {
+        let got = format_args!("{:?}", format.to_string_lossy());
+        DTypeError::new("format", &"a letter of the struct module such as 'd'", &got)
     })
 }
 

@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::device::Device;
-use crate::protocol::ExchangeError;
+use crate::error::ExchangeError;
 use crate::python::import::buffer;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::Request;
@@ -28,8 +28,8 @@ pub(super) fn import<'py>(
     // For a deleted array the error of `__dlpack_device__` would only say that None has no length.
     if object.call_method0(intern!(object.py(), "is_deleted"))?.is_truthy()? {
         let got = "a JAX array that was deleted, or donated to a computation".to_owned();
-        let allowed = "one that still has memory: use the computation's result";
-        return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+        let fix = "use the computation's result";
+        return Err(ExchangeError::new("obj", &"one that still has memory", &got).with_fix(&fix).into());
     }
     // An array on a device, in several pieces, or of a type without a format letter has no buffer: `__dlpack__` imports it, or
     // its error says why not.

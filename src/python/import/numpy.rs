@@ -54,7 +54,7 @@ pub fn refuse_mask(object: &Bound<'_, PyAny>, argument: &str) -> PyResult<()> {
 }
 
 /// Counts the masked points of an object: 0 unless it is one of NumPy's masked arrays.
-pub(super) fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     if !is_array(object) || is_exact(object) {
         return Ok(0);
     }
@@ -68,7 +68,7 @@ pub(super) fn masked_points(object: &Bound<'_, PyAny>) -> PyResult<usize> {
 
 /// The error for an array with masked points, with what makes them NaN.
 #[cold]
-pub(super) fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &str) -> PyErr {
+pub fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &str) -> PyErr {
     let has_nan = array.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<char>());
     let cast = match interrupt::answer(array.py(), has_nan) {
         Ok(Some('f' | 'c')) => "",

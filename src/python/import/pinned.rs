@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::descriptor::Descriptor;
-use crate::protocol::ExchangeError;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::python::convert::repr;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
@@ -42,7 +42,11 @@ pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> Py
         Err(error) => error.value(object.py()).to_string(),
     };
     let object = repr::of_class(&object.get_type());
-    Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())
+    let sentence = format_args!("the memory of the described {object} was {}, now it is {state}", summary(found));
+    Err(ExchangeError::from_sentence("moved", &sentence)
+        .with_fix(&"describe the object again")
+        .with_kind(ExchangeErrorKind::Moved)
+        .into())
 }
 
 /// Whether two descriptors have the same elements, ignoring the order of dimensions.

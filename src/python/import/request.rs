@@ -3,12 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
 
-use crate::device::Device;
+use crate::device::{self, Device};
+use crate::error::{DeviceError, DeviceErrorKind, ExchangeError, ExchangeErrorKind};
 use crate::layout::Metadata;
-use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
+use crate::tensor::device::needs_copy;
 
 /// What the caller does with the elements. Host/device pairs bring a buffer up to date for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,11 +107,13 @@ impl RequestAccess {
 }
 
 /// Returns the error for a copy if the object's own memory is requested.
-pub fn refused_copy(ownership: Ownership, reason: impl Into<String>) -> ExchangeError {
-    let reason = reason.into();
+#[cold]
+pub(crate) fn refused_copy(ownership: Ownership, reason: &str) -> ExchangeError {
     match ownership {
-        Ownership::Borrow => ExchangeError::OnlyCopy { reason },
-        Ownership::Share => ExchangeError::NeedsCopy { reason },
+        Ownership::Borrow => ExchangeError::new("obj", &"an object that shares its own memory", &reason)
+            .with_fix(&"take the copy with from_dlpack")
+            .with_kind(ExchangeErrorKind::NeedsCopy),
+        Ownership::Share => needs_copy(&reason),
     }
 }
 
@@ -120,8 +123,8 @@ pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> 
     if found == Device::CPU || args::if_converted(stream.py(), stream.extract::<i64>())? == Some(-1) {
         return Ok(());
     }
-    let allowed = "None, or -1 if the caller synchronizes: the protocol of obj does not take a stream";
-    Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
+    let allowed = "None, or -1 if the caller synchronizes, as the protocol of obj does not take a stream";
+    Err(ExchangeError::new("stream", &allowed, &args::shown(stream)).into())
 }
 
 /// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
@@ -162,4 +165,19 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
          __array_struct__, the buffer protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
         object.get_type()
     ))
+}
+
+/// Returns the error for memory that the requested device cannot access.
+#[cold]
+pub(crate) fn elsewhere(found: Device, wanted: Device) -> DeviceError {
+    device::mismatch(found, wanted).with_fix(&format_args!("copy it there: from_dlpack(obj, device='{wanted}')"))
+}
+
+/// Returns the error for a device whose memory dlfield cannot own.
+#[cold]
+pub(crate) fn not_owned(device: Device) -> DeviceError {
+    let expected = "memory of the host or of CUDA, which dlfield can own";
+    DeviceError::new("device", &expected, &format_args!("memory on {device}"))
+        .with_fix(&"describe() it, or copy it to the host first")
+        .with_kind(DeviceErrorKind::Unsupported)
 }

@@ -11,11 +11,9 @@ use pyo3::prelude::*;
 use crate::cuda;
 use crate::cuda::{Stream, current_stream};
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
-use crate::error::Error;
+use crate::device::Device;
+use crate::error::{DeviceErrorKind, Error, ExchangeError};
 use crate::memory::cuda::{StreamUses, UsedStream, device_of_pointer};
-use crate::protocol::ExchangeError;
-use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::stream::StreamArgument;
 use crate::python::convert::{args, errors, stream};
 use crate::python::import::imported::Imported;
@@ -120,10 +118,12 @@ pub fn synchronize_described(object: &Bound<'_, PyAny>, owner: Option<&Owner>, f
 #[cold]
 fn with_way_out(error: Error) -> PyErr {
     match error {
-        Error::Device(DeviceError::Capturing { .. }) => ErrorKind::Device.error(format!(
-            "{error}; use that stream here too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
-             stream=-1 and synchronize yourself"
-        )),
+        Error::Device(error) if error.kind() == DeviceErrorKind::Capturing => error
+            .with_fix(
+                &"use that stream here too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass stream=-1 \
+                  and synchronize yourself",
+            )
+            .into(),
         error => error.into(),
     }
 }
@@ -164,6 +164,6 @@ pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i
         return Ok(());
     }
     let allowed =
-        "the producer's own stream, or -1 for no synchronization: there is no CUDA driver to synchronize streams";
-    Err(ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed })
+        "the producer's own stream, or -1 for no synchronization, as there is no CUDA driver to synchronize streams";
+    Err(ExchangeError::new("stream", &allowed, &args::shown(wanted)))
 }

@@ -15,7 +15,7 @@ use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::protocol::ExchangeError;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::python::ffi::dlpack_c::{BORROW, Borrow, read_lent};
 use crate::python::ffi::new_error::new_error;
 use crate::python::import::exchange_errors::{self, failed};
@@ -105,7 +105,7 @@ impl<'py> Storage<'py> {
             return Ok(Storage(storage));
         }
         let (got, allowed) = (storage.get_type().to_string(), "a torch.UntypedStorage");
-        Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
+        Err(ExchangeError::new("untyped_storage()", &allowed, &got).into())
     }
 
     /// Whether all elements of a field are in the storage's memory. Does not call back into Python code.
@@ -118,7 +118,7 @@ impl<'py> Storage<'py> {
             return Ok(());
         }
         let (got, allowed) = ("a storage without the tensor's memory".to_owned(), "the storage of the tensor's memory");
-        Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
+        Err(ExchangeError::new("untyped_storage()", &allowed, &got).into())
     }
 
     /// Makes the storage non-resizable, as `torch.Tensor.numpy` does, but for every dtype. A storage on a device has no such
@@ -236,9 +236,20 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         Bound::from_owned_ptr_or_err(tensor.py(), found)
     })?;
     if required.is_truthy()? {
-        return Err(ExchangeError::RequiresGrad.into());
+        let fix = "to keep the gradient compute with PyTorch, on dl.as_torch(field), else pass what .detach() returns";
+        return Err(tracked("requires grad", fix).into());
     }
-    if has_tangent(api, tensor)? { Err(ExchangeError::HasTangent.into()) } else { Ok(()) }
+    match has_tangent(api, tensor)? {
+        true => Err(tracked("has a tangent (forward-mode autograd)", "pass obj.detach()").into()),
+        false => Ok(()),
+    }
+}
+
+/// Returns the error for a tensor that autograd tracks.
+#[cold]
+fn tracked(state: &str, fix: &str) -> ExchangeError {
+    let sentence = format_args!("a PyTorch tensor that {state}, and autograd does not track access by other libraries");
+    ExchangeError::from_sentence("obj", &sentence).with_fix(&fix).with_kind(ExchangeErrorKind::Unsupported)
 }
 
 /// Whether forward-mode autograd tracks the tensor.
@@ -261,5 +272,12 @@ fn refuse_lazy(tensor: &Bound<'_, PyAny>, may_be_complex: bool) -> PyResult<()> 
     let is_lazy = without_subclass(tensor, || {
         Ok(call(&api.is_neg, tensor)?.is_truthy()? || may_be_complex && call(&api.is_conj, tensor)?.is_truthy()?)
     })?;
-    if is_lazy { Err(ExchangeError::Lazy { fix: "pass obj.resolve_conj().resolve_neg()" }.into()) } else { Ok(()) }
+    if !is_lazy {
+        return Ok(());
+    }
+    let sentence = "a lazily conjugated or negated tensor, whose memory holds other values";
+    Err(ExchangeError::from_sentence("obj", &sentence)
+        .with_fix(&"pass obj.resolve_conj().resolve_neg()")
+        .with_kind(ExchangeErrorKind::Unsupported)
+        .into())
 }

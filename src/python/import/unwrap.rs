@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::dims::Dims;
+use crate::error::ExchangeError;
 use crate::layout::Extents;
 use crate::layout::Metadata;
-use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
@@ -70,7 +70,7 @@ pub fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, P
 }
 
 fn wrong_field(got: String, allowed: &'static str) -> ExchangeError {
-    ExchangeError::Argument { argument: "obj", got, allowed }
+    ExchangeError::new("obj", &allowed, &got)
 }
 
 /// Whether the object is a field of `gt4py.next`.

@@ -8,6 +8,7 @@ mod functions;
 mod methods;
 mod signature;
 mod ufunc;
+mod values;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@ use dlpark::{DlpackFlags, OpaqueContext};
 
 use super::Release;
 use crate::descriptor::Descriptor;
-use crate::dims::{Dim, Dims, DimsError};
+use crate::dims::{Dim, Dims, empty_label};
 use crate::error::Result;
 use crate::layout::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise};
 use crate::protocol::dlpack;
@@ -221,11 +221,11 @@ fn write(dims: &Dims, labels: &mut MaybeUninit<Labels>) -> *const Label {
 unsafe fn read(labels: &[Label]) -> Result<Dims> {
     let dim = |(axis, label): (usize, &Label)| {
         if label.text.is_null() {
-            return u32::try_from(label.len).map(Dim::Data).map_err(|_| DimsError::Empty { axis });
+            return u32::try_from(label.len).map(Dim::Data).map_err(|_| empty_label(axis));
         }
         // SAFETY: by this function's contract.
         let text = unsafe { std::slice::from_raw_parts(label.text, label.len) };
-        std::str::from_utf8(text).ok().and_then(Dim::parse).ok_or(DimsError::Empty { axis })
+        std::str::from_utf8(text).ok().and_then(Dim::parse).ok_or_else(|| empty_label(axis))
     };
     Ok(Dims::new(labels.iter().enumerate().map(dim).collect::<Result<_, _>>()?)?)
 }

@@ -1,8 +1,8 @@
 //! Owners of memory that this crate allocates.
 
-use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry, small_blocks};
+use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry};
 use crate::device::Device;
-use crate::device::DeviceError;
+use crate::device::unsupported;
 use crate::error::{Error, Result};
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::{Block, Contents};
@@ -12,23 +12,12 @@ impl Owner {
     ///
     /// # Errors
     /// As for [`Block::allocate`].
-    #[inline]
     pub(in crate::tensor) fn allocate(
         device: Device,
         bytes: usize,
         alignment: usize,
         contents: Contents,
     ) -> Result<(Owner, *mut u8)> {
-        if device == Device::CPU
-            && let Some((inner, start)) = small_blocks::take(bytes, alignment, contents)
-        {
-            return Ok((Owner(Some(inner)), start));
-        }
-        Owner::allocate_anew(device, bytes, alignment, contents)
-    }
-
-    #[inline(never)]
-    fn allocate_anew(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<(Owner, *mut u8)> {
         Owner::of_block(device, || Block::allocate(device, bytes, alignment, contents))
     }
 
@@ -47,7 +36,7 @@ impl Owner {
             Some(OwnerKind::Block(block)) => block.exported(),
             _ => None,
         };
-        let exported = exported.ok_or(DeviceError::NotSupported { device })??;
+        let exported = exported.ok_or_else(|| unsupported(device))??;
         Ok((owner, start, exported))
     }
 
@@ -61,16 +50,5 @@ impl Owner {
         let owner = OwnerInner::with_stream_uses(OwnerKind::Block(block), uses.into());
         owner.iter().for_each(|owner| registry::enter(owner, device));
         Ok((Owner(owner), start))
-    }
-}
-
-impl Drop for Owner {
-    #[inline]
-    fn drop(&mut self) {
-        if self.0.as_ref().is_some_and(small_blocks::may_keep)
-            && let Some(inner) = self.0.take()
-        {
-            small_blocks::put(inner);
-        }
     }
 }

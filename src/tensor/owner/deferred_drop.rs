@@ -9,7 +9,7 @@ use std::thread;
 
 use super::OwnerKind;
 use crate::memory::cuda::StreamUses;
-use crate::memory::fork_lock::ForkLock;
+use crate::memory::fork::ForkLock;
 
 /// How many drops of owners may nest. In a chain of arrays, each of which owns the one before, the drop of one drops the next;
 /// without a limit a long chain would overflow the stack.
@@ -100,8 +100,7 @@ impl ThreadDrops {
 
 /// Drops an owner now, or at the end of the outermost drop.
 pub(super) fn now(owner: OwnerKind) {
-    // Blocks and elements own no other owner.
-    if matches!(owner, OwnerKind::Block(_) | OwnerKind::Elements(_)) {
+    if !owner.nests() {
         return;
     }
     match DeferredDrop::begin() {
@@ -152,6 +151,12 @@ fn try_after_work(uses: Box<StreamUses>, owner: OwnerKind) -> bool {
 }
 
 impl OwnerKind {
+    /// Returns whether this may own another owner. Blocks and elements do not.
+    #[inline]
+    pub(super) fn nests(&self) -> bool {
+        !matches!(self, OwnerKind::Block(_) | OwnerKind::Elements(_))
+    }
+
     /// Returns whether no other process has the memory open, nor can open it any more.
     fn is_alone(&self) -> bool {
         match self {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::{Owner, OwnerKind};
 use super::{OwnerInner, deferred_drop, registry};
+use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::memory::Block;
 use crate::memory::cuda::StreamUses;
-use crate::protocol::ExchangeError;
 
 /// The content of an owner that was the only one.
 pub(crate) enum ExclusiveOwner {
@@ -52,26 +52,48 @@ impl Owner {
 
     /// Returns whether no other owner shares the memory; false for memory of other libraries.
     pub(crate) fn is_exclusive(&mut self) -> bool {
-        self.check_exclusive().is_ok()
+        self.find_others().is_none()
     }
 
     /// Rejects memory that another owner shares, or that is not known to have no other.
     pub(crate) fn check_exclusive(&mut self) -> Result<(), ExchangeError> {
-        let Some(inner) = self.0.as_mut() else { return Err(ExchangeError::NotOwned) };
+        let (sentence, expected, fix) = match self.find_others() {
+            None => return Ok(()),
+            Some(Others::Owners) => return Err(shared()),
+            Some(Others::Unknown) => (
+                "memory that is not this crate's, and may be used by other code",
+                "an allocation of this crate, or memory of an array or a Vec, also one that came back from DLPack",
+                "take a copy",
+            ),
+            Some(Others::Streams) => (
+                "memory that came back from DLPack and is used by streams that its first owner does not know, as it came back \
+                 during a graph capture, through a library that names its own stream, or after an error of the driver",
+                "memory that came back otherwise",
+                "end the capture before, pass the tensor itself, or take a copy",
+            ),
+        };
+        Err(ExchangeError::new("owner", &expected, &sentence).with_fix(&fix).with_kind(ExchangeErrorKind::Shared))
+    }
+
+    /// Returns who may use the memory besides this owner.
+    fn find_others(&mut self) -> Option<Others> {
+        let Some(inner) = self.0.as_mut() else { return Some(Others::Unknown) };
         let is_kept_by_others =
             !matches!(&*inner.kind, OwnerKind::Block(_) | OwnerKind::Elements(_) | OwnerKind::Returned(_));
         let Some(inner) = Arc::get_mut(inner).filter(|_| !is_kept_by_others) else {
-            return Err(if is_kept_by_others { ExchangeError::NotOwned } else { ExchangeError::Shared });
+            return Some(if is_kept_by_others { Others::Unknown } else { Others::Owners });
         };
-        let OwnerKind::Returned(exported) = &mut *inner.kind else { return Ok(()) };
-        exported.check_exclusive()?;
+        let OwnerKind::Returned(exported) = &mut *inner.kind else { return None };
+        if let Some(others) = exported.find_others() {
+            return Some(others);
+        }
         if inner.uses.own().is_some() {
             // The memory may not be released before the work of these streams.
-            return Err(ExchangeError::UsedByStreams);
+            return Some(Others::Streams);
         }
         // The wrapper is dropped, and owns nothing any more.
         *self = std::mem::replace(exported, Owner::NONE);
-        Ok(())
+        None
     }
 
     /// Removes the export mark if this is the only owner left; never for memory of other libraries.
@@ -91,6 +113,24 @@ impl Owner {
     }
 }
 
+/// Who may use memory besides its owner.
+enum Others {
+    /// Other owners of an allocation of this crate.
+    Owners,
+    /// Code that is not known, as another library keeps the memory.
+    Unknown,
+    /// Streams that the first owner does not know.
+    Streams,
+}
+
+/// Returns the error for memory that has other owners.
+#[cold]
+pub(crate) fn shared() -> ExchangeError {
+    ExchangeError::new("owner", &"a tensor that is the only owner of its memory", &"one that shares it")
+        .with_fix(&"drop its views, clones and exports, or take a copy")
+        .with_kind(ExchangeErrorKind::Shared)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +139,6 @@ mod tests {
     fn memory_that_another_value_keeps_too_is_not_exclusive() {
         let mut owner = Owner::elements(vec![1.0f64]);
         assert!(owner.is_exclusive());
-        assert_eq!(owner.with(()).check_exclusive(), Err(ExchangeError::NotOwned));
+        assert!(!owner.with(()).is_exclusive());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Owner, OwnerInner};
-use crate::protocol::ExchangeError;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 
 /// What a guard adds to the count of readers. An export waits for readers, which soon return, and is rejected while a guard
 /// lives: its holder may be the one who exports. Readers are counted in the lower half of the bits: at most
@@ -36,11 +36,14 @@ impl Owner {
     /// another export may have relied on it.
     ///
     /// # Errors
-    /// [`ExchangeError::Guarded`].
+    /// [`ExchangeError`] while a guard reads the memory.
     pub(crate) fn export(&self) -> Result<(), ExchangeError> {
         while !self.mark_exported() {
             if self.0.as_ref().is_some_and(|inner| inner.is_guarded()) {
-                return Err(ExchangeError::Guarded);
+                let got = "memory that a guard of Tensor::read reads, to which the consumer of an export may write";
+                return Err(ExchangeError::new("owner", &"memory without guards", &got)
+                    .with_fix(&"drop the guard before the export")
+                    .with_kind(ExchangeErrorKind::Borrowed));
             }
             self.wait_for_readers();
         }
@@ -50,15 +53,17 @@ impl Owner {
     /// Keeps the memory from being exported while the guard lives.
     ///
     /// # Errors
-    /// [`ExchangeError::Exported`] if it was exported already, [`ExchangeError::TooManyGuards`] if so many guards live, or were
-    /// forgotten, that the count would overflow.
+    /// [`ExchangeError`] if it was exported already, or if so many guards live, or were forgotten, that the count would overflow.
     pub(crate) fn guard(&self) -> Result<Guard<'_>, ExchangeError> {
         let Some(inner) = &self.0 else { return Ok(Guard(None)) };
         self.check_not_exported()?;
         let before = inner.readers.fetch_add(GUARD, Ordering::SeqCst);
         let guard = Guard(Some(inner));
         if before > MOST {
-            return Err(ExchangeError::TooManyGuards { most: (MOST / GUARD) + 1 });
+            let expected = format_args!("at most {} guards of Tensor::read", (MOST / GUARD) + 1);
+            return Err(ExchangeError::new("owner", &expected, &"one more")
+                .with_fix(&"drop guards instead of forgetting them")
+                .with_kind(ExchangeErrorKind::Borrowed));
         }
         self.check_not_exported()?;
         Ok(guard)
@@ -80,10 +85,11 @@ mod tests {
         let full = readers.load(Ordering::SeqCst);
         for _ in 0..3 {
             let refused = owner.guard().map(|_| ()).unwrap_err();
-            assert!(matches!(refused, ExchangeError::TooManyGuards { most } if most * GUARD == full), "{refused}");
+            assert_eq!(refused.kind(), ExchangeErrorKind::Borrowed, "{refused}");
+            assert!(refused.to_string().contains(&format!("at most {} guards", full / GUARD)), "{refused}");
             assert_eq!(readers.load(Ordering::SeqCst), full);
         }
-        assert!(matches!(owner.export(), Err(ExchangeError::Guarded)));
+        assert!(owner.export().is_err_and(|error| error.kind() == ExchangeErrorKind::Borrowed));
         readers.store(0, Ordering::SeqCst);
         assert!(owner.guard().is_ok());
     }

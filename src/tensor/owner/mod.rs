@@ -8,7 +8,6 @@ mod object;
 mod range;
 mod readers;
 mod registry;
-mod small_blocks;
 mod weak;
 
 use std::any::Any;
@@ -22,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
 pub(crate) use exclusive::ExclusiveOwner;
+pub(crate) use exclusive::shared;
 pub(crate) use guard::Guard;
 use object::Object;
 pub use registry::{BlockInfo, report};
@@ -102,12 +102,19 @@ enum OwnerKind {
 
 impl Drop for OwnerInner {
     fn drop(&mut self) {
-        // SAFETY: taken once, in `drop`, and not used after.
-        #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
-        let kind = unsafe { ManuallyDrop::take(&mut self.kind) };
-        if let OwnerKind::Block(block) = &kind {
+        if let OwnerKind::Block(block) = &*self.kind {
             registry::remove(self, block);
         }
+        // Host memory is dropped where it is: there are many blocks of it.
+        let is_dropped_here = !self.kind.nests() && matches!(self.uses, Uses::None);
+        // SAFETY: dropped or taken once, here, and not used after.
+        #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
+        let kind = unsafe {
+            if is_dropped_here {
+                return ManuallyDrop::drop(&mut self.kind);
+            }
+            ManuallyDrop::take(&mut self.kind)
+        };
         match self.uses.take() {
             None => deferred_drop::now(kind),
             Some(uses) => deferred_drop::after_work(uses, kind),

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::Owner;
 use super::OwnerInner;
-use crate::protocol::ExchangeError;
+use crate::error::{ExchangeError, ExchangeErrorKind};
 
 /// Counts one reader, also if it panics.
 struct Reader<'i>(&'i OwnerInner);
@@ -55,7 +55,7 @@ impl Owner {
     /// Rejects memory that was exported: the other library may write to it.
     pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
         let exported = self.0.as_ref().is_some_and(|inner| inner.exported.load(Ordering::SeqCst));
-        if exported { Err(ExchangeError::Exported) } else { Ok(()) }
+        if exported { Err(exported_memory()) } else { Ok(()) }
     }
 
     /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
@@ -69,4 +69,14 @@ impl Owner {
         self.check_not_exported()?;
         Ok(read())
     }
+}
+
+/// Returns the error for memory that was exported to another library, or comes from Python, where others may write to it.
+#[cold]
+fn exported_memory() -> ExchangeError {
+    let expected = "memory that was never exported, or that array_view_mut or into_array has found to be back";
+    let got = "memory that was exported, or comes from Python, to which others may write";
+    ExchangeError::new("owner", &expected, &got)
+        .with_fix(&"copy it before the export, borrow it as an argument (In), or use the unsafe functions")
+        .with_kind(ExchangeErrorKind::Exported)
 }

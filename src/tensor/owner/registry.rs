@@ -6,12 +6,11 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::{Owner, OwnerInner, OwnerKind, small_blocks};
+use super::{Owner, OwnerInner, OwnerKind};
 use crate::device::Device;
 use crate::dims::Dims;
-use crate::memory::counters::{LARGE, SMALL, Totals};
-use crate::memory::fork_lock::ForkLock;
-use crate::memory::{Block, cached_mapping_bytes};
+use crate::memory::fork::ForkLock;
+use crate::memory::{Block, Totals, counted};
 
 /// A live block that dlfield has allocated.
 #[derive(Clone, Debug)]
@@ -124,14 +123,6 @@ pub fn report() -> MemoryReport {
     // A block whose last owner is going is no longer used.
     blocks.retain(|block| block.owners > 0);
     blocks.sort_by_key(|block| block.address);
-    let (kept, small) = (small_blocks::kept(), SMALL.read());
-    MemoryReport {
-        blocks,
-        small: Totals {
-            blocks: small.blocks.saturating_sub(kept.blocks),
-            bytes: small.bytes.saturating_sub(kept.bytes),
-        },
-        large: LARGE.read(),
-        cached_bytes: kept.bytes + cached_mapping_bytes(),
-    }
+    let (small, large, cached_bytes) = counted();
+    MemoryReport { blocks, small, large, cached_bytes }
 }

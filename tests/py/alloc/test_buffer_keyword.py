@@ -71,10 +71,10 @@ def test_the_error_says_how_many_bytes_are_missing(keywords: dict[str, Any]) -> 
     memory = np.zeros(3000, "uint8")
     for offset in (0, 1, 8, 13):
         given = memory[offset : offset + 100]
-        with pytest.raises(dl.LayoutError, match=r"^buffer: 100 bytes for a field of") as raised:
+        with pytest.raises(dl.LayoutError, match=r"^buffer: .* got 100: ") as raised:
             dl.zeros((6, 7), **keywords, buffer=given)
-        missing = int(str(raised.value).split("bytes: ")[1].split()[0])
-        with pytest.raises(dl.LayoutError, match=" 1 bytes are missing"):
+        missing = int(str(raised.value).split("got 100: ")[1].split()[0])
+        with pytest.raises(dl.LayoutError, match=" 1 are missing"):
             dl.zeros((6, 7), **keywords, buffer=memory[offset : offset + 99 + missing])
         dl.zeros((6, 7), **keywords, buffer=memory[offset : offset + 100 + missing])
 
@@ -145,7 +145,7 @@ def test_fields_without_elements_need_no_bytes() -> None:
 
 def test_memory_that_goes_while_a_shape_is_read_is_not_used() -> None:
     memory = bytearray(64)
-    with pytest.raises(dl.LayoutError, match="buffer: 0 bytes for a field of 64"):
+    with pytest.raises(dl.LayoutError, match=r"buffer: expected 64 bytes .* got 0: "):
         dl.zeros((Meddling(memory.clear, 8),), buffer=memory)
 
 

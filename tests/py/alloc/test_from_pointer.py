@@ -92,7 +92,7 @@ def test_unaligned_elements_are_read_and_written() -> None:
 def test_empty_fields_may_be_at_address_0() -> None:
     assert dl.from_pointer(0, (3, 0), "float32").shape == (3, 0)
     for shape in ((3, 1), ()):
-        with pytest.raises(dl.ExchangeError, match=r"^address: 0"):
+        with pytest.raises(dl.ExchangeError, match=r"^address: .* got 0$"):
             dl.from_pointer(0, shape, "float32")
 
 
@@ -103,12 +103,12 @@ VECTOR = np.dtype(("f8", (1,)))
 WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.LayoutError, "^shape: .*axis 1", {"shape": (2, -1)}),
     (dl.LayoutError, "^shape: more than 64", {"shape": (1,) * 65}),
-    (dl.LayoutError, "^shape: 65 dimensions", {"shape": (1,) * 64, "dtype": VECTOR}),
+    (dl.LayoutError, "^shape: .* got 65$", {"shape": (1,) * 64, "dtype": VECTOR}),
     (dl.LayoutError, "^shape: .* 64 bits", {"shape": (BIG,)}),
-    (dl.LayoutError, "^shape: .* 64-bit sizes", {"shape": (BIG - 1, 2)}),
-    (dl.LayoutError, "^shape: .* 64-bit sizes", {"shape": (2**40, 2**40), "strides": (0, 0)}),
-    (dl.ExchangeError, "^strides: 1 entries for 2", {"shape": (2, 3), "strides": (8,)}),
-    (dl.ExchangeError, "^strides: 4 bytes at axis 1", {"shape": (2, 3), "strides": (24, 4)}),
+    (dl.LayoutError, r"^shape: expected less than 2\*\*63 bytes", {"shape": (BIG - 1, 2)}),
+    (dl.LayoutError, r"^shape: expected less than 2\*\*63 bytes", {"shape": (2**40, 2**40), "strides": (0, 0)}),
+    (dl.ExchangeError, "^strides: .* got 1 entries for 2", {"shape": (2, 3), "strides": (8,)}),
+    (dl.ExchangeError, "^strides: .* got 4 bytes at axis 1", {"shape": (2, 3), "strides": (24, 4)}),
     (dl.LayoutError, "^strides: .* 64 bits", {"shape": (2, 3), "strides": (BIG, 8)}),
     (dl.ExchangeError, "address space", {"shape": (3, 3), "strides": (BIG - 8, 8)}),
     (dl.ExchangeError, "address space", {"address": 64, "shape": (20,), "strides": (-8,)}),
@@ -116,14 +116,14 @@ WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.ExchangeError, "address space", {"address": 2**64 - 8, "shape": (2, 2)}),
     (dl.LayoutError, "^address: -8", {"address": -8}),
     (dl.LayoutError, "^address: ", {"address": 2**64}),
-    (dl.ExchangeError, "^address: 64; .*from 0x10000 on", {"address": 64}),
-    (dl.ExchangeError, "^address: 65544; ", {"address": 2**16 + 8, "strides": (-16,)}),
+    (dl.ExchangeError, "^address: .*from 0x10000 on.* got 64$", {"address": 64}),
+    (dl.ExchangeError, "^address: .* got 65544$", {"address": 2**16 + 8, "strides": (-16,)}),
     (TypeError, "^address: True", {"address": True}),
     (TypeError, "^address: .*c_void_p", {"address": ctypes.c_void_p(64)}),
     (dl.DTypeError, "object", {"dtype": "O"}),
-    (dl.DimsError, "^dims: 1 labels", {"shape": (2, 3), "dims": "I"}),
+    (dl.DimsError, "^dims: .* got 1 labels", {"shape": (2, 3), "dims": "I"}),
     (dl.LayoutError, "^halo: ", {"shape": (2, 3), "halo": (2, 0)}),
-    (dl.LayoutError, "^origin: 4 at axis 1", {"shape": (2, 3), "origin": (0, 4)}),
+    (dl.LayoutError, "^origin: .* at axis 1 .* got 4$", {"shape": (2, 3), "origin": (0, 4)}),
     (dl.DeviceError, "rocm:0", {"device": "rocm:0"}),
     (dl.DeviceError, "moon", {"device": "moon"}),
     (TypeError, "^readonly: 1", {"readonly": 1}),

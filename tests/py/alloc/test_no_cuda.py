@@ -92,7 +92,7 @@ def test_dl_device() -> None:
 
 
 def test_invalid_streams() -> None:
-    with pytest.raises(dl.ExchangeError, match="stream: 0"):
+    with pytest.raises(dl.ExchangeError, match=r"stream: .* got 0"):
         enter(0, 0)
     assert dl.cuda.current_stream() == dl.cuda.current_stream(np.int64(0)) == dl.cuda.Stream(1, 0)
 

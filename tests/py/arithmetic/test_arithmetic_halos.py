@@ -72,7 +72,7 @@ def test_origins_that_differ_are_an_error(name: str, other: dl.Tensor) -> None:
 
 def test_origins_without_halos() -> None:
     one, two = field(origin=(1, 0)), field(origin=(0, 0))
-    with pytest.raises(dl.LayoutError, match=r"^origin: .* along \"I\"; slice both to the points that they share"):
+    with pytest.raises(dl.LayoutError, match=r"^origin: .* along \"I\", .*; slice both to the points that they share"):
         one - two
     # Slices match by index, and so do results of them.
     assert oracle.values(one[1:] - two[:-1]) == (one.to_numpy()[1:] - two.to_numpy()[:-1]).tolist()
@@ -128,7 +128,7 @@ def test_a_stated_halo_holds_beside_those_of_slices() -> None:
     for first in range(5):
         found = sum(parts[first:] + parts[:first], start=dl.zeros((4, 4)))
         assert (found.halo, found.origin) == (((0, 0), (0, 0)), (0, 0))
-        with pytest.raises(dl.LayoutError, match="halo: operand 0"):
+        with pytest.raises(dl.LayoutError, match=r"halo: .* got operand 0"):
             found + dl.ones((4, 4), halo=(1, 1))
     # One label is stated, and the other is not.
     found = field[2:, 1:-1] + dl.ones((4,), dims="J", halo=(2,)) + field[:-2, 1:-1]

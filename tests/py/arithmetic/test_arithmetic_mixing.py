@@ -39,7 +39,7 @@ def test_an_array_with_the_results_dims() -> None:
     assert ufunc(box, plane, column).dims == ("I", "J", "K")
     wide = plane + np.ones((1, 3))
     assert wide.shape == (2, 3)
-    with pytest.raises(dl.LayoutError, match='"I" has 2 points in operand 0 and 5 in operand 1'):
+    with pytest.raises(dl.LayoutError, match='"I", or 1, got 2 points in operand 0 and 5 in operand 1'):
         np.add(plane, np.ones((5, 3, 4)), out=out)
 
 

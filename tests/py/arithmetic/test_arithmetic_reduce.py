@@ -56,7 +56,7 @@ def test_initial_where_and_dtype() -> None:
     assert np.maximum.reduce(field, axis=None, initial=100)[()] == 100
     with pytest.raises(ValueError, match="identity"):
         np.maximum.reduce(dl.zeros((0, 2)))
-    with pytest.raises(dl.DimsError, match=r'label "K" is not one of \(I, J\)'):
+    with pytest.raises(dl.DimsError, match=r'the labels \(I, J\) only, got one with "K"'):
         np.add.reduce(field, where=dl.zeros((3,), "?", dims="K"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'casting'"):
         np.add.reduce(field, casting="safe")

@@ -98,14 +98,14 @@ def test_members_of_structures_are_fields() -> None:
     cell = dl.frombuffer(particles[2], (1,), "int32", offset=Particle.cell.offset)
     cell[0] = np.int32(7)
     assert particles[2].cell == 7
-    with pytest.raises(dl.DTypeError, match="structured; allowed are numbers and bool: take one field of it"):
+    with pytest.raises(dl.DTypeError, match=r"structured.* take one field of it"):
         dl.from_dlpack(particles)
-    with pytest.raises(dl.ExchangeError, match="bytes 0 to 128 of a buffer of 120 bytes"):
+    with pytest.raises(dl.ExchangeError, match="bytes 0 to 120 of the buffer, got 0 to 128"):
         dl.frombuffer(particles, (6,), "float64", strides=(size,))
     packed = (Packed * 5)()
-    with pytest.raises(dl.ExchangeError, match="strides: 9 bytes"):
+    with pytest.raises(dl.ExchangeError, match=r"strides: .* got 9 bytes"):
         dl.frombuffer(packed, (5,), "float64", strides=(9,), offset=1)
-    with pytest.raises(dl.ExchangeError, match="strides: 9 bytes"):
+    with pytest.raises(dl.ExchangeError, match=r"strides: .* got 9 bytes"):
         dl.from_pointer(ctypes.addressof(packed) + 1, (5,), "float64", strides=(9,), owner=packed)
 
 
@@ -212,7 +212,7 @@ def test_null_pointers_are_refused(library: ctypes.CDLL) -> None:
     assert null is None
     with pytest.raises(TypeError, match=r"^address: None"):
         dl.from_pointer(null, (3,), "float64")  # type: ignore[arg-type]
-    with pytest.raises(dl.ExchangeError, match=r"^address: 0"):
+    with pytest.raises(dl.ExchangeError, match=r"^address: .* got 0$"):
         dl.from_pointer(0, (3,), "float64")
 
 

@@ -114,7 +114,7 @@ def test_padded_rows_are_passed_with_their_leading_dimension(
     # A view begins elsewhere: its rows would end behind the block.
     part = field[1:]
     offset = part.ptr - part.block.ptr
-    with pytest.raises(dl.ExchangeError, match="of a buffer of"):
+    with pytest.raises(dl.ExchangeError, match="of the buffer, got"):
         dl.frombuffer(part.block, (lda, 3, 2), part.dtype, strides=part.strides, offset=offset)
 
 

@@ -49,9 +49,9 @@ def test_the_error_of_a_view_names_the_argument() -> None:
     views.fill_int32_matrix(out[::-1, ::2], 7)
     assert out.tolist() == [[7, 0, 7]] * 2
     wrong: list[tuple[type[Exception], str, Any]] = [
-        (dl.DTypeError, "dtype: int64", np.zeros((2, 3), "i8")),
+        (dl.DTypeError, "dtype: .* got int64", np.zeros((2, 3), "i8")),
         (dl.LayoutError, "ndim: 1", np.zeros(2, "i4")),
-        (dl.DeviceError, "device: the memory is on cuda:0", cuda(shape=(2, 2), typestr="<i4")),
+        (dl.DeviceError, "device: .* got memory on cuda:0", cuda(shape=(2, 2), typestr="<i4")),
     ]
     for error, said, array in wrong:
         with pytest.raises(error, match=f'^argument "out": {said}'):
@@ -111,7 +111,7 @@ def test_bound_fields_have_views_in_the_signatures_order() -> None:
     out = np.zeros((2, 3))
     views.bound_copy(inp, out)
     assert out.tolist() == inp.to_numpy().T.tolist()
-    with pytest.raises(dl.DimsError, match='field "out": dims: 1 dimensions without labels'):
+    with pytest.raises(dl.DimsError, match=r'field "out": dims: .* got 1 dimensions without labels'):
         views.bound_copy(inp, out[0])
 
 
@@ -180,13 +180,13 @@ def test_safe_functions_do_not_read_a_kept_array() -> None:
     # Python may write to it at any time.
     *reads, writes = views.read_kept(np.zeros(3))
     assert len(reads) == 4
-    assert all(error.startswith("owner: the memory was exported, or comes from Python") for error in reads)
-    assert writes.startswith("owner: the memory is not this crate's")
+    assert all("got memory that was exported, or comes from Python" in error for error in reads)
+    assert "got memory that is not this crate's" in writes
 
 
 def test_memory_with_a_guard_is_not_exported() -> None:
     error, field = views.export_guarded()
-    assert "ExchangeError: owner: a guard of Tensor::read reads the memory" in error
+    assert "ExchangeError: owner: expected memory without guards" in error
     assert field.to_numpy().tolist() == [1.0, 2.0]
 
 
@@ -196,7 +196,7 @@ def test_a_class_borrows_what_it_keeps() -> None:
     assert weights.weighted_sums(a=np.ones(3), b="text", c=array) == [6.0, 14.0]
     weights.scale_itself(2.0)
     assert array.tolist() == [2.0, 4.0, 6.0]
-    with pytest.raises(TypeError, match="dtype: float32; wanted is float64"):
+    with pytest.raises(TypeError, match="dtype: expected float64, got float32"):
         views.Weights(np.ones(3, "f4"))
 
 

@@ -136,7 +136,7 @@ def test_temporaries_on_a_device() -> None:
             assert bound.x.ptr != field.ptr
             dl.from_dlpack(bound.x)[...] = 2.0 * values
         assert (held(field) == 2.0 * values).all()
-    with pytest.raises(dl.DTypeError, match='field "x": dtype: float32; wanted is float64'):
+    with pytest.raises(dl.DTypeError, match='field "x": dtype: expected float64, got float32'):
         signature.bind(x=dl.from_array(values, "float32", device="cuda:0"))
 
 

@@ -120,7 +120,7 @@ def test_malformed_stream_objects(pair: Any) -> None:
     class Odd:
         __cuda_stream__ = pair
 
-    with pytest.raises(dl.ExchangeError, match=r"__cuda_stream__: .*; allowed is a pair"), dl.cuda.stream(Odd()):
+    with pytest.raises(dl.ExchangeError, match=r"__cuda_stream__: expected a pair"), dl.cuda.stream(Odd()):
         pass
 
 

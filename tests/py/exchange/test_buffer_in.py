@@ -166,11 +166,11 @@ def test_the_producers_exception_is_the_callers() -> None:
 
 
 DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
-    "rows behind pointers": ({"suboffsets": (0, -1)}, "suboffsets: 0 at axis 0"),
-    "rows behind pointers further on": ({"suboffsets": (-1, 8)}, "suboffsets: 8 at axis 1"),
-    "len too small": ({"len": 40}, "len: a buffer of 40"),
-    "len too large": ({"len": 56}, "len: a buffer of 56"),
-    "len negative": ({"len": -48}, "len: a buffer of -48"),
+    "rows behind pointers": ({"suboffsets": (0, -1)}, "suboffsets: .* got 0 at axis 0"),
+    "rows behind pointers further on": ({"suboffsets": (-1, 8)}, "suboffsets: .* got 8 at axis 1"),
+    "len too small": ({"len": 40}, "len: .* got 40"),
+    "len too large": ({"len": 56}, "len: .* got 56"),
+    "len negative": ({"len": -48}, "len: .* got -48"),
     "itemsize of another format": ({"itemsize": 4}, "format.*4 bytes"),
     "itemsize zero": ({"itemsize": 0}, "format.*0 bytes"),
     "itemsize negative": ({"itemsize": -8}, "format.*-8 bytes"),
@@ -184,7 +184,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "shape negative": ({"shape": (2, -3)}, "shape.*-3"),
     "shape overflows": ({"shape": (1 << 40, 1 << 40)}, "shape|span|strides"),
     "shape missing": ({"null_shape": True}, "shape"),
-    "strides of part of an element": ({"strides": (24, 4)}, "strides: 4 bytes at axis 1"),
+    "strides of part of an element": ({"strides": (24, 4)}, "strides: .* got 4 bytes at axis 1"),
     "strides overflow": ({"strides": ((1 << 63) - 8, 8)}, "strides"),
     "no memory": ({"buf": None}, "data"),
 }

@@ -44,7 +44,7 @@ def test_memory_of_devices_is_described_and_not_owned(name: str) -> None:
     for stream in wrong:
         with pytest.raises(dl.ExchangeError, match="stream: "):
             dl.describe(make(), stream=stream)
-    with pytest.raises(dl.DeviceError, match=f"on {device}, wanted on cpu"):
+    with pytest.raises(dl.DeviceError, match=f"expected memory on cpu, got memory on {device}"):
         dl.describe(make(), device="cpu")
     for refuse in (dl.from_dlpack, dl.as_numpy, dl.from_array, lambda obj: dl.zeros(6).__setitem__(..., obj)):
         with pytest.raises((dl.DeviceError, dl.NoSuchBufferError), match=device):
@@ -53,7 +53,7 @@ def test_memory_of_devices_is_described_and_not_owned(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dlfield", "dlpack-c", "dlpack capsule"])
 def test_streams_that_cannot_be_passed_on(name: str) -> None:
-    with pytest.raises(dl.ExchangeError, match="stream: 7; allowed is None, or -1"):
+    with pytest.raises(dl.ExchangeError, match=r"stream: expected None, or -1 .* got 7$"):
         dl.describe(ON_CUDA[name](), stream=7)
 
 
@@ -107,7 +107,7 @@ def test_objects_with_host_and_device_memory() -> None:
 def test_versions_that_are_read(make: Any, attribute: str, device: str, version: int) -> None:
     assert dl.describe(make(version=version)).device == device
     for wrong in (0, 1, 4, -1):
-        with pytest.raises(dl.ExchangeError, match=rf'{attribute}\["version"\]: {wrong}'):
+        with pytest.raises(dl.ExchangeError, match=rf'{attribute}\["version"\]: .* got {wrong}$'):
             dl.describe(make(version=wrong))
 
 
@@ -121,9 +121,9 @@ def test_streams(make: Any, legal: tuple[Any, ...], illegal: tuple[Any, ...]) ->
         assert dl.describe(make(), stream=stream).shape == (2, 3), "nothing is going on on any stream"
         assert dl.describe(make(stream=stream), stream=-1).shape == (2, 3), "the caller synchronizes"
     for stream in illegal:
-        with pytest.raises(dl.ExchangeError, match=rf'\["stream"\]: {stream}'):
+        with pytest.raises(dl.ExchangeError, match=rf'\["stream"\]: .* got {stream}$'):
             dl.describe(make(stream=stream))
-    with pytest.raises(dl.ExchangeError, match="stream: 99"):
+    with pytest.raises(dl.ExchangeError, match=r"stream: .* got 99$"):
         dl.describe(make(stream=1 << 40), stream=99)
     for stream in (*(value for value in illegal if value != -1), "x", 1.5, -2):
         with pytest.raises(dl.ExchangeError, match="stream"):

@@ -102,7 +102,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
     "major version": ({"version": (2, 0)}, r"version.*2\.0"),
     **{f"packed {name}": ({"dtype": (*CODES[name], 1)}, r"packed|padded") for name in SUBBYTE_CODES},
     **{
-        f"byte_offset {offset:#x}": ({"byte_offset": offset}, f"^byte_offset: {offset} ")
+        f"byte_offset {offset:#x}": ({"byte_offset": offset}, f"^byte_offset: .* got {offset}$")
         # The last one is refused because of its sum with an address that is not 0.
         for offset in (1 << 63, (1 << 63) + 4096, (1 << 64) - 8, (1 << 63) - 1)
     },
@@ -228,7 +228,7 @@ def test_a_second_protocol_says_what_a_capsule_before_version_1_cannot(second: s
 
 @pytest.mark.parametrize("value", [None, 3, "dltensor"])
 def test_no_capsule_at_all(read: Callable[..., Any], value: object) -> None:
-    with pytest.raises(dl.ExchangeError, match=f"__dlpack__: {value!r}"):
+    with pytest.raises(dl.ExchangeError, match=f"__dlpack__: .* got {value!r}"):
         read(ReturningProducer(value))
 
 
@@ -273,7 +273,7 @@ def test_memory_that_cannot_be_owned_is_refused_before_the_export(take: Any, dev
     producer = Producer(FakeTensor(int_matrix(), device=device), device)
     name = str(dl.describe(producer).device)
     producer.calls.clear()
-    with pytest.raises(dl.DeviceError, match=f"the memory is on {name}, .* copy it to the host first"):
+    with pytest.raises(dl.DeviceError, match=f"got memory on {name}; .* copy it to the host first"):
         take(producer)
     assert not producer.calls
 

@@ -126,12 +126,16 @@ def test_other_devices_and_streams_are_refused_for_host_memory(producer: str, re
             with pytest.raises((BufferError, RuntimeError, ValueError)):
                 read(obj, device=device)
             continue
-        with pytest.raises(dl.DeviceError, match=f"wanted on {name}|{name}.* (cannot be used|no support)"):
+        with pytest.raises(
+            dl.DeviceError, match=f"expected memory on {name}|{name}.* (cannot be used|cannot allocate)"
+        ):
             read(obj, device=device)
         tensor = tensor_of(obj)
         assert tensor is None or tensor.deleted == 1 or tensor.settled()
     for stream in (0, 1, -1, 77, "x"):
-        with pytest.raises(dl.ExchangeError, match=rf"^stream: '?{stream}'?; allowed is None on the host"):
+        with pytest.raises(
+            dl.ExchangeError, match=rf"^stream: expected None on the host, which has no streams, got '?{stream}'?$"
+        ):
             read(shown(producer), stream=stream)
 
 
@@ -240,7 +244,7 @@ def test_elements_that_are_no_numbers_are_refused_by_name(name: str, dtype: str,
 
 @pytest.mark.parametrize("name", OF_ANY_DTYPE)
 def test_strides_of_part_of_an_element_are_refused(name: str, read: Callable[..., Any]) -> None:
-    with pytest.raises(dl.ExchangeError, match="strides: 12 bytes"):
+    with pytest.raises(dl.ExchangeError, match=r"strides: .* got 12 bytes"):
         read(PRODUCERS[name].show(np.zeros(3, "i4,f8")["f1"]))
 
 

@@ -176,7 +176,7 @@ def test_wrong_labels_are_named() -> None:
         ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
         ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'no' is not a sequence of integers"),
         ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'no\' is not a sequence'),
-        ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: \(5, 5\) at axis 0"),
+        ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: .* got \(5, 5\) at axis 0"),
         ({"dims": iter(int, 1)}, dl.DimsError, "__gt_data_interface__: more than 64 labels"),
     ):
         inside = {key: value for key, value in labels.items() if key in ("halo", "dims")}

@@ -136,10 +136,10 @@ def test_conversion_of_no_array(convert: Callable[..., Any]) -> None:
     ("make", "reason", "fix"),
     [
         (lambda: np.ones(3, ">f8").view(np.memmap), "not in native byte order", "newbyteorder"),
-        (lambda: np.zeros(2, "i4,f8")["f1"], "strides: 12 bytes at axis 0", "multiple of the element size 8"),
+        (lambda: np.zeros(2, "i4,f8")["f1"], "multiples of the element size 8, got 12 bytes at axis 0", ""),
         (lambda: np.ma.array([1.0], mask=True), "mask", "filled"),
         (lambda: np.array([None]), "Python objects", "allowed are numbers"),
-        (lambda: Producer(FakeTensor(int_matrix(), null_shape=True)), "shape: NULL", "allowed"),
+        (lambda: Producer(FakeTensor(int_matrix(), null_shape=True)), "got NULL", ""),
     ],
     ids=["byte order", "field", "mask", "objects", "broken"],
 )

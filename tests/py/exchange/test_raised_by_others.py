@@ -175,14 +175,14 @@ def test_the_text_of_a_repr_is_not_converted_by_code() -> None:
         def __repr__(self) -> str:
             return Text("shown")
 
-    with pytest.raises(dl.ExchangeError, match=r"^stream: shown; allowed"):
+    with pytest.raises(dl.ExchangeError, match=r"^stream: .* got shown$"):
         dl.from_dlpack(np.ones(3), stream=Shown())
 
 
 def test_a_list_that_contains_itself_is_shown() -> None:
     endless: list[Any] = []
     endless.extend([endless] * 1000)
-    with pytest.raises(dl.ExchangeError, match=r"^stream: \[\[\.\.\.\]"):
+    with pytest.raises(dl.ExchangeError, match=r"^stream: .* got \[\[\.\.\.\]"):
         dl.from_dlpack(np.ones(3), stream=endless)
 
 

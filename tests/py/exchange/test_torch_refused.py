@@ -73,17 +73,17 @@ def test_torch_tensors_without_memory_are_refused_with_a_short_message(torch: An
             row.enter(make(torch), np.zeros(3, "f4"))
         message = str(caught.value)
         assert re.match(r"(\w+|field \"\w+\"): ", message)
-        assert found in message.split("; allowed is ")[0]
-        assert fix in message.split("; allowed is ")[1]
+        assert found in message.split("; ")[0]
+        assert fix in message
         assert len(message) < 200
         assert "\n" not in message
-        assert re.search("Exception raised from|^data: (NULL|address 0xc)", str(caught.value.__cause__))
+        assert re.search("Exception raised from|^data: .* got (NULL|0xc)", str(caught.value.__cause__))
     with pytest.raises(dl.ExchangeError, match="obj: "):
         dl.describe(make(torch), dims="I")
     seen = dl.preflight(make(torch), "numpy")
     assert seen.verdict == "impossible"
     assert found in seen.reason
-    assert fix in seen.fix
+    assert fix in f"{seen.reason}; {seen.fix}"
 
 
 TRANSFORMATIONS: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {

@@ -33,14 +33,14 @@ DISAGREEING = Exposing(__array_interface__=interface_of(ROWS), __gt_dims__="IJ",
 REFUSED: list[tuple[dl.FieldSpec, Any, type[Exception], str]] = [
     (F8, cube().astype("M8[s]"), dl.DTypeError, "dtype: .*date or time span"),
     (F8, cube().astype(">f8"), dl.DTypeError, "dtype: .*>f8"),
-    (spec(), cube(), dl.DimsError, "dims: 3 dimensions"),
-    (spec(), np.float64(3), dl.DimsError, "dims: 0 dimensions"),
-    (spec(), dl.zeros((3, 4, 5)), dl.DimsError, r"dims: \(I, J, K\);"),
-    (F8, dl.zeros((3, 4)), dl.DimsError, r"dims: \(I, J\);"),
-    (spec("IJ0"), dl.zeros((2, 2, 2, 2), dims="IJ01"), dl.DimsError, r"dims: \(I, J, 0, 1\);"),
+    (spec(), cube(), dl.DimsError, "dims: .* got 3 dimensions"),
+    (spec(), np.float64(3), dl.DimsError, "dims: .* got 0 dimensions"),
+    (spec(), dl.zeros((3, 4, 5)), dl.DimsError, r"dims: .* got \(I, J, K\)"),
+    (F8, dl.zeros((3, 4)), dl.DimsError, r"dims: .* got \(I, J\)"),
+    (spec("IJ0"), dl.zeros((2, 2, 2, 2), dims="IJ01"), dl.DimsError, r"dims: .* got \(I, J, 0, 1\)"),
     (spec(), DISAGREEING, dl.DimsError, r"dims has \(J, I\), but __gt_dims__ has \(I, J\)"),
     (F8, cuda(shape=(2, 2, 2), typestr="<f8"), dl.DeviceError, ".*cuda:0.*cpu"),
-    (spec(alignment_size=64), misaligned(), dl.LayoutError, "alignment_size: .*0x[0-9a-f]+8.*multiple of 64"),
+    (spec(alignment_size=64), misaligned(), dl.LayoutError, "alignment_size: .*multiple of 64.*0x[0-9a-f]+8"),
     (spec(access="w"), readonly(np.zeros((3, 4))), dl.ExchangeError, "access: .*read-only"),
     (
         spec(access="w"),
@@ -49,8 +49,8 @@ REFUSED: list[tuple[dl.FieldSpec, Any, type[Exception], str]] = [
         r"access: .*legacy DLPack capsule cannot .*pass dl\.describe\(obj, writable=True\)",
     ),
     (spec("I", "uint8", access="w"), b"abc", dl.ExchangeError, "access: .*read-only"),
-    (spec(access="rw"), gaps(0, 8), dl.LayoutError, r"strides: \[0, 1\] elements for shape \[3, 4\]"),
-    (spec(access="w"), gaps(16, 8), dl.LayoutError, r"strides: \[2, 1\] elements for shape \[3, 4\]"),
+    (spec(access="rw"), gaps(0, 8), dl.LayoutError, r"strides: .* \(0, 1\) elements for shape \(3, 4\)"),
+    (spec(access="w"), gaps(16, 8), dl.LayoutError, r"strides: .* \(2, 1\) elements for shape \(3, 4\)"),
 ]
 
 
@@ -163,7 +163,7 @@ def test_the_callers_word_makes_a_legacy_capsule_writable() -> None:
 
 
 def test_names_are_checked() -> None:
-    with pytest.raises(TypeError, match='"x": unexpected; allowed are none'):
+    with pytest.raises(TypeError, match='"x": unexpected; the fields are none'):
         dl.Signature().bind(x=5)
     with pytest.raises(TypeError, match=r"'bind' for 'dlfield.Signature' objects doesn't apply to a 'int' object"):
         dl.Signature.bind(5)  # type: ignore[arg-type]

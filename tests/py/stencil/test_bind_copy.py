@@ -232,5 +232,5 @@ def test_a_copy_too_large_is_a_memory_error() -> None:
         with pytest.raises(MemoryError, match=r'^field "x": shape: 281474976710656 bytes'):
             sig.bind(y=other, x=vast)
     assert sys.getrefcount(other) == held
-    with pytest.raises(dl.LayoutError, match=r'^field "x": shape: \[3, 4\] with 8-byte elements'):
+    with pytest.raises(dl.LayoutError, match=r'^field "x": shape: .* got \(3, 4\) with 8-byte elements'):
         copying(x=accessed(alignment_size=1 << 62)).bind(x=numbers())

@@ -125,10 +125,10 @@ def sized(*shape: Any, **keywords: Any) -> dl.FieldSpec:
 @pytest.mark.parametrize(
     ("first", "second", "extents", "message"),
     [
-        (("I", "J"), ("I", "J"), ((4, 5), (5, 5)), 'size of I: 5; field "a" has I = 4'),
-        (("I - 1",), ("I+2",), ((4,), (4,)), r'size of I: 2, as 4 points are I\+2; field "a" has I = 5'),
-        (("I - 1",), ("I+2",), ((0,), (1,)), r"shape: 1 points in axis 0, for I\+2; .* 2 or more"),
-        ((3,), ("n", "n"), ((3,), (3, 4)), 'size of n: 4; field "b" has n = 3'),
+        (("I", "J"), ("I", "J"), ((4, 5), (5, 5)), 'expected I = 4, as in field "a", got 5'),
+        (("I - 1",), ("I+2",), ((4,), (4,)), r'expected I = 5, as in field "a", got 2, as 4 points are I\+2'),
+        (("I - 1",), ("I+2",), ((0,), (1,)), r"shape: expected 2 or more points in axis 0, for I\+2, got 1"),
+        ((3,), ("n", "n"), ((3,), (3, 4)), 'expected n = 3, as in field "b", got 4'),
     ],
 )
 def test_fields_agree_on_named_sizes(first: Any, second: Any, extents: Any, message: str) -> None:
@@ -142,7 +142,7 @@ def test_the_extents_are_those_in_the_order_of_dims() -> None:
     sig = dl.Signature(a=spec("IJ", shape=("n", "m")), b=spec("JI", shape=("m", "n")))
     field = dl.zeros((3, 4), dims="IJ")
     assert sig.bind(a=field, b=field).b.shape == (4, 3)
-    with pytest.raises(dl.LayoutError, match=r'"b": size of m: 3; field "a" has m = 4'):
+    with pytest.raises(dl.LayoutError, match=r'"b": expected m = 4, as in field "a", got 3'):
         sig.bind(a=field, b=np.zeros((3, 4)))
 
 
@@ -151,7 +151,7 @@ def test_an_absent_field_states_no_size_and_a_copied_one_does(on_mismatch: Any) 
     dtype = "float64" if on_mismatch == "raise" else "float32"
     sig = dl.Signature(on_mismatch=on_mismatch, a=sized("n", optional=True), b=sized("n"), c=sized("n"))
     sig.bind(b=np.zeros(3), c=np.zeros(3))
-    with pytest.raises(dl.LayoutError, match=r'^field "c": size of n: 4; field "b" has n = 3'):
+    with pytest.raises(dl.LayoutError, match=r'^field "c": expected n = 3, as in field "b", got 4'):
         sig.bind(b=np.zeros(3), c=np.zeros(4, dtype))
 
 
@@ -188,12 +188,12 @@ def test_the_text_of_a_size_is_a_name_with_an_offset(text: str) -> None:
     else:
         with pytest.raises(dl.LayoutError) as caught:
             sized(text)
-        assert re.match(r"shape: .*; allowed is None, an integer, or a size's name", str(caught.value), re.DOTALL)
+        assert re.match(r"shape: expected None, an integer, or a size's name", str(caught.value), re.DOTALL)
 
 
 def test_offsets_out_of_range_are_refused() -> None:
     assert sized("I+4294967295").shape == ("I+4294967295",)
-    with pytest.raises(dl.LayoutError, match='shape: "I\\+4294967296"'):
+    with pytest.raises(dl.LayoutError, match=r'shape: .* got "I\\+4294967296"'):
         sized("I+4294967296")
     huge = np.lib.stride_tricks.as_strided(np.zeros(1), (2**59,), (0,))
     assert dl.Signature(a=sized("I-4294967295")).bind(a=huge).a.shape == (2**59,)
@@ -260,14 +260,14 @@ def test_the_domain_leaves_out_what_is_read_above_it(field: dl.Tensor, domain: t
 )
 def test_a_field_without_the_points_below_is_refused(field: Any, on_mismatch: Any) -> None:
     sig = dl.Signature(on_mismatch=on_mismatch, inp=SPEC)
-    with pytest.raises(dl.LayoutError, match=r'^field "inp": origin: .* from_dlpack\(array, origin=\(1, 1, 0\)\)$'):
+    with pytest.raises(dl.LayoutError, match=r'^field "inp": origin: .* state origin=\(1, 1, 0\)$'):
         sig.bind(inp=field)
 
     @dl.kernel(on_mismatch=on_mismatch)
     def step(inp: Annotated[dl.Descriptor, SPEC]) -> Any:
         return inp.origin
 
-    with pytest.raises(dl.LayoutError, match=r"origin=\(1, 1, 0\)\)"):
+    with pytest.raises(dl.LayoutError, match=r"origin=\(1, 1, 0\)"):
         step(field)
     assert dl.Signature(inp=dl.FieldSpec(None, "IJK", boundary=SPEC.boundary)).bind(
         inp=dl.from_dlpack(field, origin=(1, 1, 0))

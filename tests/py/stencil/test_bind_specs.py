@@ -40,7 +40,7 @@ def test_an_argument_has_one_of_the_types(allowed: list[str] | None, given_name:
         assert sig.bind(x=array).x.dtype == array.dtype
     else:
         right = " or ".join(dict.fromkeys(allowed))
-        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {given_name}; .* {right}$'):
+        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: expected {right}, got {given_name}$'):
             sig.bind(x=array)
 
 
@@ -76,7 +76,7 @@ def test_another_type_is_copied_to_the_first() -> None:
         assert fields.x.dtype == np.dtype("float32")
         view(fields.x)[...] += 1
     assert (array == numbers() + 1).all()
-    with pytest.raises(dl.DTypeError, match="complex64 cannot be cast to float32"):
+    with pytest.raises(dl.DTypeError, match="got a cast of complex64 to float32"):
         sig.bind(x=numbers("complex64"))
 
 
@@ -120,16 +120,18 @@ def test_a_layout_or_a_shape_fixes_the_number_of_dimensions() -> None:
     for keywords in ({"layout": (1, 0)}, {"shape": (None, 4)}):
         sig = dl.Signature(x=spec(None, **keywords))
         sig.bind(x=np.zeros((3, 4), order="F"))
-        with pytest.raises(dl.LayoutError, match=r'^field "x": ndim: 3 dimensions of shape \[2, 3, 4\]; .* 2$'):
+        with pytest.raises(
+            dl.LayoutError, match=r'^field "x": ndim: expected 2 dimensions, got 3 of shape \(2, 3, 4\)$'
+        ):
             sig.bind(x=np.zeros((2, 3, 4)))
-    with pytest.raises(dl.LayoutError, match="layout: 2 entries for 3 dimensions"):
+    with pytest.raises(dl.LayoutError, match=r"layout: .* got 2 entries for 3 dimensions"):
         spec(None, layout=(1, 0), shape=(None, None, 3))
 
 
 def test_an_extent_without_a_label_is_named_by_its_axis() -> None:
     sig = dl.Signature(x=spec(None, shape=(None, 5)))
     for argument, place in ((np.zeros((3, 4)), "axis 1"), (dl.zeros((3, 4), dims="KI"), 'dimension "I"')):
-        with pytest.raises(dl.LayoutError, match=f'^field "x": shape: 4 points in {place}; .* 5$'):
+        with pytest.raises(dl.LayoutError, match=f'^field "x": shape: expected 5 points in {place}, got 4$'):
             sig.bind(x=argument)
 
 
@@ -199,7 +201,9 @@ def test_the_alignment_of_a_preset_is_in_elements_of_the_arguments_type() -> Non
     for field in (block[:, :], block[:, 8:]):
         assert sig.bind(x=field).x.ptr == field.ptr
     for wrong in (half[:, 4:], misaligned()):
-        with pytest.raises(dl.LayoutError, match=r'^field "x": alignment_size: the first compute point .* 64 bytes'):
+        with pytest.raises(
+            dl.LayoutError, match=r'^field "x": alignment_size: expected the first compute point .* 64 bytes'
+        ):
             sig.bind(x=wrong)
 
 
@@ -207,7 +211,9 @@ def test_presets_of_frameworks_align_the_element_at_index_0() -> None:
     sig = dl.Signature(x=spec(backend="jax"))
     field = dl.zeros((3, 4), halo=(1, 1), backend="jax")
     assert sig.bind(x=field).x.origin == (1, 1)
-    with pytest.raises(dl.LayoutError, match=r'^field "x": alignment_size: the element at index 0 .* 64 bytes'):
+    with pytest.raises(
+        dl.LayoutError, match=r'^field "x": alignment_size: expected the element at index 0 .* 64 bytes'
+    ):
         sig.bind(x=misaligned())
 
 

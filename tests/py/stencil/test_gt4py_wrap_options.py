@@ -42,7 +42,7 @@ def test_validate_args_false_skips_the_checks_of_values(quick: Any) -> None:
 
 
 def test_the_error_of_an_array_that_can_be_described_only_once_is_that_of_bind(adding: Any) -> None:
-    with pytest.raises(dl.DimsError, match=r'^field "inp": dims: 2 dimensions without labels'):
+    with pytest.raises(dl.DimsError, match=r'^field "inp": dims: .* got 2 dimensions without labels'):
         wrap(adding)(np.zeros((4, 3)).__dlpack__(), cube(*DOMAIN))
 
 

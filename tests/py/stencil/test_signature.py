@@ -148,18 +148,18 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dims": 5}, dl.DimsError, "dims: 5 is not a string or a sequence"),
     ({"dims": [str(n) for n in range(70)]}, dl.DimsError, "dims: more than 64"),
     ({"access": 3}, ValueError, "access: 3"),
-    ({"layout": (0, 0)}, dl.LayoutError, r"layout: \[0, 0\]"),
+    ({"layout": (0, 0)}, dl.LayoutError, r"layout: .* got \(0, 0\)"),
     ({"layout": "C"}, dl.LayoutError, "layout: 'C'"),
     ({"layout": (0, 1.0)}, TypeError, r"layout: 1\.0 is not an integer"),
-    ({"alignment_size": 0}, dl.LayoutError, "alignment_size: 0 bytes"),
+    ({"alignment_size": 0}, dl.LayoutError, "alignment_size: .* got 0$"),
     ({"alignment_size": 1 << 64}, dl.LayoutError, "alignment_size: .*64 bits"),
     ({"alignment_size": "64"}, TypeError, "alignment_size: '64' is not an integer"),
-    ({"shape": (None, -1)}, dl.LayoutError, "shape: extent -1 at axis 1"),
+    ({"shape": (None, -1)}, dl.LayoutError, "shape: .* got -1 at axis 1"),
     ({"shape": 5}, TypeError, "shape: 5 is not a sequence of integers, names of sizes or None"),
     ({"shape": (1.5, 2)}, TypeError, r"shape: 1\.5 is not an integer"),
     ({"shape": "IJ"}, TypeError, "^shape: "),
     ({"shape": ("I", b"J")}, TypeError, "^shape: "),
-    ({"shape": iter(int, 1)}, dl.LayoutError, "shape: 65 dimensions"),
+    ({"shape": iter(int, 1)}, dl.LayoutError, "shape: .* got 65$"),
 ]
 
 

@@ -52,9 +52,9 @@ def test_devices_of_pytorch(torch: Any) -> None:
     assert dl.describe(np.zeros(2), device=here).device == dl.from_dlpack(np.zeros(2), device=here).device == "cpu"
     assert dl.register_preset("test:of torch", device=torch.device("cuda:1")).device == "cuda:1"
     assert dl.Signature(x=dl.FieldSpec("f8", "I"), device=here).bind(x=np.zeros(2)).x.device == "cpu"
-    with pytest.raises(dl.DeviceError, match="wanted on cuda:1"):
+    with pytest.raises(dl.DeviceError, match="expected memory on cuda:1"):
         dl.describe(np.zeros(2), device=torch.device("cuda:1"))
-    with pytest.raises(dl.DeviceError, match=r"meta:0. is not a device"):
+    with pytest.raises(dl.DeviceError, match=r"got .meta:0.$"):
         dl.Device(torch.device("meta"))
 
 

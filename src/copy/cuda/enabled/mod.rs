@@ -26,8 +26,7 @@ use crate::copy::plan::Plan;
 use crate::copy::{Executor, executors};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::DTypeError;
-use crate::error::Result;
+use crate::error::{DTypeError, DTypeErrorKind, Result};
 use crate::memory::cuda::{current_stream, error_if_capturing, is_capturing, wait};
 
 pub(in crate::copy) use self::fill::fill;
@@ -35,8 +34,8 @@ pub(in crate::copy) use self::fill::fill;
 /// Copies elements that at least one device can access.
 ///
 /// # Errors
-/// [`DTypeError::CastOnDevice`] if elements on devices would have to be converted; [`crate::DeviceError`] if a device cannot be
-/// used; [`crate::OutOfMemory`] if there is no memory for a staging buffer.
+/// [`DTypeError`] if elements on devices would have to be converted; [`crate::DeviceError`] if a device cannot be
+/// used; [`crate::MemoryError`] if there is no memory for a staging buffer.
 ///
 /// # Safety
 /// - As for [`crate::copy::copy`].
@@ -47,7 +46,11 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversio
     unsafe {
         match (executors(to, from)?, conversion) {
             ((Executor::Device(device), Executor::Device(_)), Conversion::Convert { .. }) => {
-                Err(DTypeError::CastOnDevice { from: from.dtype().name(), to: to.dtype().name(), device }.into())
+                let got = format_args!("{} to {} on {device}, as only the host casts", from.dtype(), to.dtype());
+                Err(DTypeError::new("dtype", &"a copy without a cast", &got)
+                    .with_fix(&"copy to 'cpu' first, or cast before the copy")
+                    .with_kind(DTypeErrorKind::CastOnDevice)
+                    .into())
             }
             ((Executor::Device(there), Executor::Device(here)), Conversion::None) if there == here => {
                 launch::copy(there, current_stream(there).stream(), &work)

@@ -7,8 +7,8 @@ use cudarc::driver::sys::{self, CUmemorytype};
 use super::link::Link;
 use super::work::{Work, each};
 use crate::copy::plan::{Plan, Step};
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::Device;
+use crate::error::{DeviceError, Result};
 use crate::memory::cuda::{Stream, check, enter, raw};
 
 /// The largest distance between rows, in bytes, that the driver accepts.

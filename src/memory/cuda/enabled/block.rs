@@ -15,10 +15,11 @@ use super::streams::error_if_capturing;
 use super::streams::is_capturing;
 use super::use_lock::UseLock;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{MemoryError, Result};
+use crate::memory::Contents;
+use crate::memory::block::out_of_memory;
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::cuda::{Stream, current_stream};
-use crate::memory::{Contents, OutOfMemory};
 
 /// Alignment of the driver's allocations in bytes.
 const ALIGNMENT: usize = 256;
@@ -54,14 +55,14 @@ impl CudaMemory {
     /// Allocates `bytes` at a multiple of `alignment`, for work on the current stream.
     ///
     /// # Errors
-    /// [`OutOfMemory`], [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+    /// [`MemoryError`], [`DeviceError`](crate::DeviceError).
     pub(in crate::memory) fn allocate(
         device: Device,
         bytes: usize,
         alignment: usize,
         contents: Contents,
     ) -> Result<CudaMemory> {
-        let out_of_memory = || OutOfMemory { bytes, alignment, device };
+        let out_of_memory = || out_of_memory(bytes, alignment, device);
         let room = if ALIGNMENT.is_multiple_of(alignment) { 0 } else { alignment };
         let wanted = bytes.max(1).checked_add(room).ok_or_else(out_of_memory)?;
         // During graph capture nothing runs yet. The memory has to exist all the same, and to stay allocated between the
@@ -75,7 +76,7 @@ impl CudaMemory {
             true => (own_stream(device)?, UsedStream::Own(device)),
             false => (current.stream(), current.used().clone()),
         };
-        let (base, kind) = allocate_raw(device, entered.has_pools, wanted, stream, out_of_memory())?;
+        let (base, kind) = allocate_raw(device, entered.has_pools, wanted, stream, out_of_memory)?;
         let memory = CudaMemory { base, start: base.next_multiple_of(alignment), device, used, kind, lock: None };
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
@@ -94,9 +95,9 @@ impl CudaMemory {
     /// recommends sizes in multiples of 2 MiB, which have pieces of their own.
     ///
     /// # Errors
-    /// As for [`CudaMemory::allocate`]; [`DeviceError::Capturing`].
+    /// As for [`CudaMemory::allocate`]; [`DeviceError`](crate::DeviceError) during a graph capture.
     pub(in crate::memory) fn allocate_exported(device: Device, bytes: usize, file: i32) -> Result<CudaMemory> {
-        let out_of_memory = || OutOfMemory { bytes, alignment: ALIGNMENT, device };
+        let out_of_memory = || out_of_memory(bytes, ALIGNMENT, device);
         let current = current_stream(device);
         let stream = current.stream();
         error_if_capturing(device, stream)?;
@@ -104,7 +105,7 @@ impl CudaMemory {
         let _entered = enter(device)?;
         let _relaxed = Relaxed::new();
         let wanted = bytes.max(1).checked_next_multiple_of(PIECE).ok_or_else(out_of_memory)?;
-        let (base, kind) = allocate_raw(device, false, wanted, stream, out_of_memory())?;
+        let (base, kind) = allocate_raw(device, false, wanted, stream, out_of_memory)?;
         let memory = CudaMemory { base, start: base, device, used: current.used().clone(), kind, lock: Some(lock) };
         // Other processes see what the field leaves out, too.
         memory.zero(wanted, stream)?;
@@ -165,7 +166,7 @@ fn allocate_raw(
     from_pool: bool,
     bytes: usize,
     stream: Stream<'_>,
-    out_of_memory: OutOfMemory,
+    out_of_memory: impl FnOnce() -> MemoryError,
 ) -> Result<(usize, BlockKind)> {
     let (mut base, mut pinned) = (0u64, std::ptr::null_mut());
     // SAFETY: the driver writes the addresses to live variables.
@@ -186,7 +187,7 @@ fn allocate_raw(
         }
     };
     if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-        return Err(out_of_memory.into());
+        return Err(out_of_memory().into());
     }
     check(device, function, result)?;
     // Device addresses are as wide as host addresses.

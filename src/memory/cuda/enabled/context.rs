@@ -9,7 +9,8 @@ use cudarc::driver::sys;
 
 use super::capture::is_capturing_unentered;
 use super::driver::{Context, check, driver};
-use crate::device::{Device, DeviceError};
+use crate::device::{Device, unavailable};
+use crate::error::{DeviceError, DeviceErrorKind};
 use crate::memory::cuda::{Stream, current_stream};
 
 /// Keeps a device current for this thread's driver calls; when dropped, the previous one is current again.
@@ -22,8 +23,8 @@ pub(crate) struct Entered {
 /// Makes a device current for this thread's driver calls.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`] if there is no driver, or no device of that number; [`DeviceError::Driver`] if its context cannot be
-/// created; [`DeviceError::FirstUse`] if it would be during a graph capture.
+/// [`DeviceError`] if there is no driver, or no device of that number; if its context cannot be created, or would be during a
+/// graph capture.
 pub(crate) fn enter(device: Device) -> Result<Entered, DeviceError> {
     push(device, context(device)?)
 }
@@ -94,7 +95,10 @@ fn context_for(device: Device, stream: Stream<'_>) -> Result<Context, DeviceErro
     }
     // Making one would invalidate the capture.
     if is_capturing_unentered(stream) {
-        return Err(DeviceError::FirstUse { device });
+        let sentence = format_args!("{device} was not used before this graph capture");
+        return Err(DeviceError::from_sentence("device", &sentence)
+            .with_fix(&"initialize it before (cuda.init)")
+            .with_kind(DeviceErrorKind::Capturing));
     }
     let _relaxed = Relaxed::new();
     // Two threads may do this at once: the driver counts references, and what is surplus is held until the process ends, too.
@@ -104,11 +108,11 @@ fn context_for(device: Device, stream: Stream<'_>) -> Result<Context, DeviceErro
 
 /// Returns the cell for the context of a device that the driver has found.
 pub(super) fn found(device: Device) -> Result<&'static OnceLock<Context>, DeviceError> {
-    let driver = driver().map_err(|why| DeviceError::NoCuda { device, why: why.to_owned() })?;
+    let driver = driver().map_err(|why| unavailable(device, &why))?;
     let slot = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| driver.contexts.get(ordinal));
     slot.ok_or_else(|| {
         let count = driver.contexts.len();
-        DeviceError::NoCuda { device, why: format!("the driver finds {count} devices, with numbers from 0") }
+        unavailable(device, &format_args!("the driver finds {count} devices, with numbers from 0"))
     })
 }
 

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
+use crate::error::{DeviceError, DeviceErrorKind};
 
 /// The first version with stream-ordered allocation.
 const OLDEST: i32 = 11_020;
@@ -106,14 +107,13 @@ pub(crate) fn check(device: Device, function: &'static str, result: CUresult) ->
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(device, function, result)) }
 }
 
-impl DeviceError {
-    /// Wraps an error that `cudarc` returned for a device.
-    pub(crate) fn of_cudarc(device: Device, function: &'static str, error: cudarc::driver::DriverError) -> DeviceError {
-        failed(device, function, error.0)
-    }
+/// Wraps an error that `cudarc` returned for a device.
+pub(crate) fn of_cudarc(device: Device, function: &'static str, error: cudarc::driver::DriverError) -> DeviceError {
+    failed(device, function, error.0)
 }
 
 #[cold]
 pub(super) fn failed(device: Device, function: &'static str, result: CUresult) -> DeviceError {
-    DeviceError::Driver { device, function, code: result as u32, words: error_text(result) }
+    let sentence = format_args!("{function} on {device} failed: {} ({})", error_text(result), result as u32);
+    DeviceError::from_sentence("device", &sentence).with_kind(DeviceErrorKind::Driver)
 }

@@ -9,8 +9,9 @@ use cudarc::driver::sys::{self, CUevent_flags};
 use super::capture::raw;
 use super::context::{Relaxed, enter};
 use super::driver::check;
-use super::streams::is_capturing;
-use crate::device::{Device, DeviceError};
+use super::streams::{capturing, is_capturing};
+use crate::device::Device;
+use crate::error::DeviceError;
 use crate::memory::cuda::Stream;
 
 /// An event of this crate, recorded once.
@@ -78,7 +79,7 @@ pub(super) fn work_of(device: Device, stream: Stream<'_>) -> Result<Work, Device
         return Ok(Work::Running(Event::record(device, stream)?.into()));
     }
     if stream == Stream::LEGACY {
-        return Err(DeviceError::Capturing { device, stream: stream.handle() });
+        return Err(capturing(device, stream));
     }
     Ok(Work::Captured(Event::record(device, stream)?))
 }

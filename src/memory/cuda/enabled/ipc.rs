@@ -14,11 +14,10 @@ use super::context::{Relaxed, enter, found};
 use super::driver::check;
 use super::stream_uses::StreamUses;
 use super::use_lock::UseLock;
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::Device;
+use crate::error::{DeviceError, ExchangeError, Result};
 use crate::memory::cuda::ipc::Exported;
 use crate::memory::cuda::{current_stream, device_count};
-use crate::protocol::ExchangeError;
 
 /// Bytes of a handle.
 const HANDLE: usize = 64;
@@ -77,8 +76,7 @@ impl OpenedMemory {
     /// Opens memory of at least `bytes`, of which a shared lock on `file` is held.
     ///
     /// # Errors
-    /// [`DeviceError::Driver`] for a handle that the driver does not take, [`ExchangeError::Argument`] for memory that is
-    /// shorter, [`DeviceError::NoCuda`].
+    /// [`DeviceError`] for a handle that the driver does not take, or without CUDA; [`ExchangeError`] for memory that is shorter.
     pub(crate) fn open(device: Device, handle: [u8; HANDLE], bytes: usize, file: i32) -> Result<OpenedMemory> {
         let lock = UseLock::of(file)?;
         let _entered = enter(device)?;
@@ -97,8 +95,8 @@ impl OpenedMemory {
         let left = opened.checked_sub(base).and_then(|first| size.checked_sub(usize::try_from(first).ok()?));
         if left.is_none_or(|left| bytes > left) {
             let got = format!("a block of {bytes} bytes in memory of {} bytes", left.unwrap_or(0));
-            let allowed = "a block that is as long as the memory, or shorter";
-            return Err(ExchangeError::Argument { argument: "name", got, allowed }.into());
+            let expected = "a block that is as long as the memory, or shorter";
+            return Err(ExchangeError::new("name", &expected, &got).into());
         }
         Ok(memory)
     }

@@ -5,8 +5,9 @@ use std::thread::{self, ThreadId};
 
 use super::context::own_stream;
 use super::event::{Event, Work, work_of};
-use super::streams::is_capturing;
-use crate::device::{Device, DeviceError};
+use super::streams::{capturing, is_capturing};
+use crate::device::Device;
+use crate::error::DeviceError;
 use crate::memory::cuda::Stream;
 use crate::memory::cuda::current::StreamOwner;
 
@@ -210,6 +211,6 @@ impl UsedStream {
 
     /// Returns the error that the stream is captured into a graph.
     pub(super) fn captured(&self) -> DeviceError {
-        DeviceError::Capturing { device: self.device(), stream: self.stream().handle() }
+        capturing(self.device(), self.stream())
     }
 }

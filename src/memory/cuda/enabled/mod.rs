@@ -20,14 +20,15 @@ pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::capture::raw;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
+pub(crate) use self::driver::of_cudarc;
 pub(crate) use self::ipc::OpenedMemory;
 pub(in crate::memory) use self::ipc::device_of_uuid;
 pub(crate) use self::lent::UsedStream;
 pub(crate) use self::order::wait;
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::stream_uses::StreamUses;
-pub(super) use self::streams::check_stream;
 pub(crate) use self::streams::error_if_capturing;
+pub(super) use self::streams::ordinal_of;
 pub use self::streams::{
     device_count, device_name, init, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };

@@ -2,9 +2,9 @@
 
 use super::event::Work;
 use super::lent::UsedStream;
-use super::streams::is_capturing;
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use super::streams::{capturing, is_capturing};
+use crate::device::Device;
+use crate::error::{DeviceError, DeviceErrorKind, Result};
 use crate::memory::cuda::Stream;
 
 /// Orders the next work of a stream of a device after the earlier work of another one.
@@ -16,12 +16,12 @@ pub(super) fn order(later: (Device, Stream<'_>), earlier: &UsedStream) -> Result
     let is_captured = is_capturing(device, stream)?;
     if is_captured && stream == Stream::LEGACY {
         // What is captured is a blocking stream that it waits for, so it can't wait.
-        return Err(DeviceError::Capturing { device, stream: stream.handle() });
+        return Err(capturing(device, stream));
     }
     match earlier.work() {
         // Neither the graph nor the host can wait for the legacy stream while a blocking stream is captured. A launch in a
         // blocking stream comes after its work by itself.
-        Err(DeviceError::Capturing { .. }) if is_captured => Ok(()),
+        Err(error) if is_captured && error.kind() == DeviceErrorKind::Capturing => Ok(()),
         Err(error) => Err(error),
         // A graph can't wait for work outside it, but does not run before its capture is over: the host waits.
         Ok(Work::Running(event)) if is_captured => event.finish(),

@@ -12,7 +12,7 @@ use crate::error::Result;
 /// Returns the device of the memory at an address, according to the driver; `None` for memory that it does not know.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), [`DeviceError::Driver`](crate::DeviceError::Driver).
+/// [`DeviceError`](crate::DeviceError).
 pub(crate) fn device_of_pointer(address: usize) -> Result<Option<Device>> {
     let any = Device::cuda(0);
     let _entered = enter(any)?;

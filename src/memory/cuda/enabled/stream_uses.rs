@@ -11,8 +11,8 @@ use super::event::Work;
 use super::lent::UsedStream;
 use super::order::order;
 use super::streams::error_if_capturing;
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::Device;
+use crate::error::{DeviceError, Result};
 use crate::memory::cuda::current::StreamOwner;
 use crate::memory::cuda::{Stream, current_stream};
 
@@ -73,7 +73,7 @@ impl StreamUses {
     /// unless its producer releases it in the order of `first`.
     ///
     /// # Errors
-    /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+    /// [`DeviceError`].
     pub(crate) fn of_import(device: Device, first: &UsedStream, by_producer: bool) -> Result<Box<StreamUses>> {
         enter(device)?;
         let freed_by = if by_producer && device.is_cuda() { FreedBy::Producer } else { FreedBy::Host };
@@ -85,7 +85,7 @@ impl StreamUses {
     /// launches it.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] if a graph capture forbids that order, [`DeviceError::Driver`].
+    /// [`DeviceError`] if a graph capture forbids that order, or the driver fails.
     pub(crate) fn record(&self, used: &UsedStream) -> Result<()> {
         let later = (used.device(), used.stream());
         let is_first = self.first.is_same(used);
@@ -149,7 +149,7 @@ impl StreamUses {
     /// Waits for the work of all recorded streams, so that the host may use the memory.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] during graph capture, [`DeviceError::Driver`].
+    /// [`DeviceError`] during graph capture, or if the driver fails.
     pub(crate) fn finish(&self) -> Result<(), DeviceError> {
         self.all().iter().try_for_each(finish)?;
         self.of_consumers().iter().try_for_each(finish)
@@ -158,7 +158,7 @@ impl StreamUses {
     /// Orders the free after the work of all recorded streams. Then the memory may be freed.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] while one of them is captured into a graph, [`DeviceError::Driver`]: the memory must not be
+    /// [`DeviceError`] while one of them is captured into a graph, or if the driver fails: the memory must not be
     /// freed yet.
     pub(crate) fn wait_before_free(&self) -> Result<(), DeviceError> {
         if self.first.is_captured()? {

@@ -9,8 +9,8 @@ use cudarc::driver::sys;
 use super::capture::{is_capturing_here, raw};
 use super::context::{enter, enter_for, found};
 use super::driver::{check, driver, failed};
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::{Device, stream_0};
+use crate::error::{DeviceError, DeviceErrorKind, Result};
 use crate::memory::cuda::Stream;
 
 /// Returns whether a CUDA device can be used.
@@ -46,7 +46,7 @@ pub fn device_count() -> i32 {
 /// Returns the driver's name of a device, such as "NVIDIA H100 80GB HBM3".
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+/// [`DeviceError`].
 ///
 /// # Example
 /// ```
@@ -72,7 +72,7 @@ pub fn device_name(device: Device) -> Result<String> {
 /// Returns the free and the total memory of a device, in bytes.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+/// [`DeviceError`].
 ///
 /// # Example
 /// ```
@@ -94,7 +94,7 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 /// itself, but can't during a graph capture.
 ///
 /// # Errors
-/// [`DeviceError::FirstUse`] during a graph capture, [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+/// [`DeviceError`] during a graph capture; if the device cannot be used, or the driver fails.
 ///
 /// # Example
 /// ```
@@ -111,8 +111,7 @@ pub fn init(device: Device) -> Result<()> {
 /// Waits until a stream has finished its work.
 ///
 /// # Errors
-/// [`DeviceError::Capturing`] during graph capture, when there is nothing to wait for; [`DeviceError::NoCuda`],
-/// [`DeviceError::Driver`].
+/// [`DeviceError`] during graph capture, when there is nothing to wait for; if the device cannot be used, or the driver fails.
 ///
 /// # Example
 /// ```
@@ -132,7 +131,7 @@ pub fn synchronize(device: Device, stream: Stream<'_>) -> Result<()> {
 /// a blocking stream is.
 ///
 /// # Errors
-/// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+/// [`DeviceError`].
 ///
 /// # Example
 /// ```
@@ -146,28 +145,36 @@ pub fn is_capturing(device: Device, stream: Stream<'_>) -> Result<bool, DeviceEr
     is_capturing_here(stream).map_err(|result| failed(device, "cuStreamIsCapturing", result))
 }
 
+/// Returns the error for a stream that nothing can wait for, as its work is captured into a graph.
+#[cold]
+pub(super) fn capturing(device: Device, stream: Stream<'_>) -> DeviceError {
+    let stream = stream.handle();
+    let sentence = format_args!("stream {stream} of {device} is capturing a graph, so its work cannot be waited for");
+    DeviceError::from_sentence("stream", &sentence).with_kind(DeviceErrorKind::Capturing)
+}
+
 /// Rejects a stream that is captured into a graph.
 ///
 /// # Errors
-/// [`DeviceError::Capturing`], [`DeviceError::Driver`].
+/// [`DeviceError`].
 pub(crate) fn error_if_capturing(device: Device, stream: Stream<'_>) -> Result<(), DeviceError> {
     if is_capturing(device, stream)? {
-        return Err(DeviceError::Capturing { device, stream: stream.handle() });
+        return Err(capturing(device, stream));
     }
     Ok(())
 }
 
-/// Rejects 0 and streams of another device.
+/// Returns the number of the device that a stream belongs to; for a default stream, that of `device`.
 ///
 /// # Errors
-/// [`DeviceError::Stream`], [`DeviceError::StreamElsewhere`], [`DeviceError::Driver`], [`DeviceError::NoCuda`].
-pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream<'_>) -> Result<()> {
+/// [`DeviceError`] for 0; if the device cannot be used, or the driver fails.
+pub(in crate::memory::cuda) fn ordinal_of(device: Device, stream: Stream<'_>) -> Result<i32> {
     if stream.handle() == 0 {
-        return Err(DeviceError::stream_0().into());
+        return Err(stream_0().into());
     }
     let _entered = enter_for(device, stream)?;
     if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) {
-        return Ok(());
+        return Ok(device.cuda_ordinal());
     }
     let (mut context, mut found, mut left) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
     // SAFETY: the stream exists, and the driver writes to live variables. The context that is pushed is popped.
@@ -178,8 +185,5 @@ pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream<'_>) 
         let _ = sys::cuCtxPopCurrent_v2(&raw mut left);
         check(device, "cuCtxGetDevice", result)?;
     }
-    if found != device.cuda_ordinal() {
-        return Err(DeviceError::StreamElsewhere { stream: stream.handle(), device, found }.into());
-    }
-    Ok(())
+    Ok(found)
 }

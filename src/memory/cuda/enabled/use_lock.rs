@@ -12,7 +12,7 @@ mod twin {
     use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
     use super::Result;
-    use crate::protocol::ExchangeError;
+    use crate::error::ExchangeError;
 
     /// A file whose locks belong to everybody who has a duplicate of it.
     #[derive(Debug)]
@@ -33,8 +33,8 @@ mod twin {
                     let got = failed
                         .and_then(std::result::Result::err)
                         .map_or_else(|| "a negative number".to_owned(), |error| error.to_string());
-                    let allowed = "an open file, with room for one more: see `ulimit -n`";
-                    Err(ExchangeError::Argument { argument: "file", got, allowed }.into())
+                    let expected = "an open file, with room for one more";
+                    Err(ExchangeError::new("file", &expected, &got).with_fix(&"see `ulimit -n`").into())
                 }
             }
         }
@@ -56,7 +56,7 @@ mod twin {
 #[cfg(not(unix))]
 mod twin {
     use super::Result;
-    use crate::device::{Device, DeviceError};
+    use crate::device::{Device, unsupported};
 
     /// No file: none can be locked.
     #[derive(Debug)]
@@ -64,7 +64,7 @@ mod twin {
 
     impl UseLock {
         pub(in super::super) fn of(_: i32) -> Result<UseLock> {
-            Err(DeviceError::NotSupported { device: Device::cuda(0) }.into())
+            Err(unsupported(Device::cuda(0)).into())
         }
 
         pub(in super::super) fn is_alone(&self) -> bool {

@@ -4,7 +4,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
+use crate::error::DeviceError;
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, exact_device, of_framework};
 use crate::python::convert::errors::ErrorKind;

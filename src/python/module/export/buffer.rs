@@ -14,14 +14,17 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, read_only};
+use crate::device::not_host_readable;
 use crate::dtype::DType;
+use crate::error::ExchangeError;
 use crate::layout::extents::Extents;
-use crate::protocol::ExchangeError;
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::buffer_parts::Parts;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::module::values::bytes::not_contiguous;
 use crate::python::sync;
+use crate::tensor::managed::inexpressible;
 
 /// The format of unsigned bytes.
 const BYTES: &CStr = c"B";
@@ -83,7 +86,7 @@ fn format(dtype: DType, parts: &Parts, flags: c_int) -> Result<Option<&'static C
     if !requests(flags, ffi::PyBUF_ND) {
         return Ok(Some(BYTES));
     }
-    let missing = || ExchangeError::NotExpressible { name: dtype.name(), protocol: "the buffer protocol" };
+    let missing = || inexpressible(dtype, "the buffer protocol");
     parts.format.map(Some).ok_or_else(missing)
 }
 
@@ -91,16 +94,16 @@ fn format(dtype: DType, parts: &Parts, flags: c_int) -> Result<Option<&'static C
 #[inline]
 fn check(descriptor: &Descriptor, parts: &Parts, flags: c_int) -> PyResult<Option<&'static CStr>> {
     if !descriptor.device().is_host_readable() {
-        let error = crate::device::DeviceError::NotHostReadable { found: descriptor.device() };
+        let error = not_host_readable(descriptor.device());
         // Consumers of this protocol expect a `BufferError`.
         return Err(new_error::<PyBufferError>(error.to_string()));
     }
     let format = format(descriptor.dtype(), parts, flags)?;
     if requests(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {
-        return Err(ExchangeError::ReadOnly { field: "flags", fix: "request it without PyBUF_WRITABLE" }.into());
+        return Err(read_only("flags", "request it without PyBUF_WRITABLE").into());
     }
     let (c, f) = (parts.is_c, parts.is_f);
-    let refuse = |wanted| Err(ExchangeError::NotContiguous { wanted }.into());
+    let refuse = |order| Err(not_contiguous(order).into());
     if requests(flags, ffi::PyBUF_C_CONTIGUOUS) && !c {
         return refuse("C");
     }

@@ -11,8 +11,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::Stream;
-use crate::error::Error;
-use crate::protocol::ExchangeError;
+use crate::descriptor::read_only;
+use crate::error::{Error, ExchangeError, ExchangeErrorKind};
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, exact_device};
 use crate::python::convert::errors::ErrorKind;
@@ -118,15 +118,16 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
 #[cold]
 fn with_way_out(error: Error) -> Error {
     match error {
-        Error::Exchange(ExchangeError::ReadOnly { .. }) => {
+        Error::Exchange(error) if error.kind() == ExchangeErrorKind::ReadOnly => {
             let fix = "a legacy capsule has no read-only flag: pass obj.copy(), or to JAX dlfield.as_jax(obj); a library that \
                        supports the flag passes max_version=(1, 0) or newer";
-            ExchangeError::ReadOnly { field: "max_version", fix }.into()
+            read_only("max_version", fix).into()
         }
-        Error::Exchange(ExchangeError::NotExpressible { name, .. }) => {
-            let got = format!("None or older than (1, 0), and a legacy capsule cannot express {name}");
-            let allowed = "(1, 0) or newer; to JAX pass dlfield.as_jax(obj)";
-            ExchangeError::Argument { argument: "max_version", got, allowed }.into()
+        Error::Exchange(error) if error.kind() == ExchangeErrorKind::Unsupported => {
+            let got = format_args!("None or an older one, and a legacy capsule cannot express {}", error.got());
+            ExchangeError::new("max_version", &"(1, 0) or newer", &got)
+                .with_fix(&"to JAX pass dlfield.as_jax(obj)")
+                .into()
         }
         other => other,
     }

@@ -15,10 +15,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::{self, current_stream};
-use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::descriptor::read_only;
+use crate::device::{Device, unsupported};
+use crate::error::{Error, ExchangeError, Result};
 use crate::layout::Spec;
-use crate::protocol::{ExchangeError, dlpack};
+use crate::protocol::dlpack;
+use crate::protocol::dlpack::{checked_ndim, null_pointer, null_shape};
 use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::panics;
 use crate::python::module::classes::tensor::PyTensor;
@@ -71,7 +73,7 @@ pub(super) fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
 }
 
 fn null(field: &'static str) -> PyErr {
-    ExchangeError::NullPointer { field }.into()
+    null_pointer(field).into()
 }
 
 /// # Safety
@@ -109,7 +111,7 @@ fn check_writable(tensor: &Tensor) -> Result<(), ExchangeError> {
     }
     let fix = "consumers of this table may write to it: pass obj.copy(), or, to a library that supports the read-only \
                flag, such as dlpark, the capsule obj.__dlpack__(max_version=(1, 0))";
-    Err(ExchangeError::ReadOnly { field: "__dlpack_c_exchange_api__", fix })
+    Err(read_only("__dlpack_c_exchange_api__", fix))
 }
 
 unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int {
@@ -200,7 +202,7 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
             return Ok(());
         }
         if !device.is_of_cuda() {
-            return Err(crate::DeviceError::NotSupported { device }.into());
+            return Err(unsupported(device).into());
         }
         // The caller may launch work on the stream at once.
         cuda::init(device)?;
@@ -219,12 +221,12 @@ unsafe extern "C" fn allocate(
 ) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         if out.is_null() {
-            return Err(ExchangeError::NullPointer { field: "out" }.into());
+            return Err(null_pointer("out").into());
         }
         // SAFETY: the caller's out pointer, which is not NULL.
         unsafe { *out = null_mut() };
         // SAFETY: the header requires NULL or a live prototype.
-        let prototype = unsafe { prototype.as_ref() }.ok_or(ExchangeError::NullPointer { field: "prototype" })?;
+        let prototype = unsafe { prototype.as_ref() }.ok_or_else(|| null_pointer("prototype"))?;
         let managed = allocated(prototype)?;
         // SAFETY: the caller's out pointer, which is not NULL.
         unsafe { *out = managed.into_raw() };
@@ -245,13 +247,9 @@ unsafe extern "C" fn allocate(
 
 /// Allocates a tensor with the prototype's shape, element type and device, in C order.
 fn allocated(prototype: &DLTensor) -> Result<Managed<DLManagedTensorVersioned>> {
-    let ndim =
-        usize::try_from(prototype.ndim).map_err(|_| ExchangeError::NegativeNdim { got: prototype.ndim.into() })?;
+    let ndim = checked_ndim(prototype.ndim)?;
     if ndim > 0 && prototype.shape.is_null() {
-        return Err(ExchangeError::NullShape { ndim }.into());
-    }
-    if ndim > crate::MAX_NDIM {
-        return Err(ExchangeError::TooManyDims { got: ndim }.into());
+        return Err(null_shape(ndim).into());
     }
     // SAFETY: the prototype's shape has `ndim` entries.
     let shape = if ndim == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(prototype.shape, ndim) } };

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::numpy_api;
-use crate::python::import;
+use crate::python::module::values;
 use dlpark::ffi::DLDataTypeCode;
 
 /// Returns the array that NumPy makes of a list, a tuple or a range, with integers and bools cast as by [`fitted`]; `None` for
@@ -26,7 +26,7 @@ pub(crate) fn array_of<'py>(
     if !is_list {
         return Ok(None);
     }
-    fitted(import::as_array(value, argument)?, wanted, argument).map(Some)
+    fitted(values::as_array(value, argument)?, wanted, argument).map(Some)
 }
 
 /// Casts an array of integers or bools to integers or bools, and integers of more than 64 bits, which NumPy keeps as objects, to

@@ -20,8 +20,10 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, dtype};
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::integers;
+use crate::python::module::values;
 use crate::python::{copies, import, interrupt, sync};
 use crate::tensor::Tensor;
+use crate::tensor::device::needs_copy;
 use dlpark::ffi::DLDataTypeCode;
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
@@ -140,7 +142,7 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
 /// numbers; `longdouble` and its complex numbers to `wanted`. `None` for any other array. Errors call the array `argument`.
 #[cold]
 pub(crate) fn converted(value: &Bound<'_, PyAny>, wanted: Option<DType>, argument: &str) -> PyResult<Option<Tensor>> {
-    let array = import::as_array(value, argument)?;
+    let array = values::as_array(value, argument)?;
     let to = match native_dtype(&array)? {
         Some(native) => dtype::find(native.cast()?)?,
         None if matches!(array.getattr("dtype")?.getattr("char")?.extract()?, 'g' | 'G') => wanted,
@@ -212,9 +214,8 @@ pub(crate) fn array<'py>(
         (true, None | Some(false)) => Ok(array),
         (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
         (false, Some(false)) => {
-            let reason =
-                format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
-            Err(crate::ExchangeError::NeedsCopy { reason }.into())
+            let held = base.get().0.descriptor().dtype();
+            Err(needs_copy(&format_args!("dtype {wanted} is requested and the memory holds {held}")).into())
         }
         // NumPy 2.4 leaves elements unset that it casts to a sub-array in another order than C.
         (false, None | Some(true)) if wanted.getattr(intern!(py, "subdtype"))?.is_none() => {

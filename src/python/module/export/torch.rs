@@ -11,13 +11,15 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
 
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::preflight::torch_shares;
 use crate::python::convert::{args, errors};
 use crate::python::ffi::dlpack_c;
 use crate::python::ffi::fastcall::{self, Argument, Definition, Parameters, given, required};
+use crate::python::import::request::not_owned;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::module::values;
 use crate::python::{import, package, sync};
 use crate::tensor::Tensor;
 
@@ -91,10 +93,10 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     if import::is_torch(obj)? {
         return copy_or_error(obj, copy);
     }
-    let tensor = if copy == Some(true) { import::readable(obj)? } else { import::tensor(obj, copy)? };
+    let tensor = if copy == Some(true) { values::readable(obj)? } else { values::tensor(obj, copy)? };
     let device = tensor.descriptor().device();
     if device != Device::CPU && !device.is_of_cuda() {
-        return Err(DeviceError::NotOwned { device }.into());
+        return Err(not_owned(device).into());
     }
     let tensor = PyTensor::create(py, tensor)?;
     match share(py, &tensor.get().0, copy)? {

@@ -7,9 +7,10 @@ use crate::device::Device;
 use crate::python::convert::args;
 use crate::python::copies;
 use crate::python::ffi::numpy_api::is_exact;
-use crate::python::import::{self, not_an_array};
+use crate::python::import::not_an_array;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export;
+use crate::python::module::values;
 
 /// Keywords that others use, and what to write here.
 const HINTS: [(&str, &str); 1] = [("dtype", "it shares elements as they are; pass field.astype(...)")];
@@ -61,9 +62,9 @@ fn as_numpy<'py>(
         return export::numpy::view_of(tensor);
     }
     if copy != Some(true) {
-        return export::numpy::view(py, &import::tensor(obj, copy)?);
+        return export::numpy::view(py, &values::tensor(obj, copy)?);
     }
-    let value = import::value(obj, Device::CPU, None)?.ok_or_else(|| not_an_array(obj))?;
+    let value = values::value(obj, Device::CPU, None)?.ok_or_else(|| not_an_array(obj))?;
     let copied = if value.descriptor().device().is_host_readable() {
         copies::copy_like(py, &value)?
     } else {

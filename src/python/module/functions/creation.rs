@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::{DType, DTypeError};
-use crate::error::Error;
+use crate::dtype::DType;
+use crate::error::{DTypeErrorKind, Error};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
 use crate::memory::Contents;
@@ -95,7 +95,7 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
         match copies::copy_into(py, spec, data) {
-            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
             copied => {
                 *tensor = copied?;
                 return Ok(());

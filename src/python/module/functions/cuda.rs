@@ -7,8 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::cuda::{self, Stream};
-use crate::device::{Device, DeviceError};
-use crate::error::Error;
+use crate::device::{Device, unknown_code};
 use crate::python::convert::{args, stream};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::device::parse_device;
@@ -18,7 +17,7 @@ fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if value.get_type().hasattr(intern!(value.py(), "__index__"))? {
         let id = args::int("device", value)?;
         let known = u16::try_from(id).map(Device::cuda);
-        return Ok(known.map_err(|_| DeviceError::UnknownCode { code: 2, id })?);
+        return Ok(known.map_err(|_| unknown_code(2, id))?);
     }
     let device = parse_device(value)?;
     if device.is_of_cuda() {
@@ -100,11 +99,8 @@ fn push_stream(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> 
 fn found<'call>(value: &'call Bound<'_, PyAny>) -> PyResult<(Device, Stream<'call>)> {
     let first = Device::cuda(0);
     let handle = stream::number(value)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
-    match stream::borrowed(value, first, handle) {
-        Err(Error::Device(DeviceError::StreamElsewhere { found, .. })) => {
-            let device = Device::cuda(u16::try_from(found).unwrap_or(0));
-            Ok((device, stream::borrowed(value, device, handle)?))
-        }
+    match stream::device_of(value, first, handle) {
+        Ok(device) if device != first => Ok((device, stream::borrowed(value, device, handle)?)),
         _ => Ok((first, stream::of(value, first)?)),
     }
 }

@@ -7,10 +7,11 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api;
-use crate::python::import::{self, Imported, Request, RequestAccess, Value};
+use crate::python::import::{self, Imported, Request, RequestAccess};
 use crate::python::interrupt;
 use crate::python::module::export::{self, integers};
 use crate::python::module::functions::keywords::Given;
+use crate::python::module::values::{self, Value};
 use crate::tensor::Tensor;
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements. `origin` is the caller's argument.
@@ -19,7 +20,7 @@ pub(super) fn described(data: &Bound<'_, PyAny>, origin: Given<'_, '_>) -> PyRes
     match import::own(data, Some(&given)) {
         // Of the other byte order: the same memory tells all but the elements.
         Err(error) if ErrorKind::DType.is(data.py(), &error) => {
-            let array = import::as_array(data, "data")?;
+            let array = values::as_array(data, "data")?;
             let view = array.call_method1("view", (export::numpy::native_dtype(&array)?.ok_or(error)?,))?;
             let tensor = import::own(&view, Some(&given))?.map_or_else(|| converted(&view, None), Ok)?;
             export::numpy::with_metadata_of(data, tensor)
@@ -37,7 +38,7 @@ pub(super) fn readable(
     origin: Given<'_, '_>,
 ) -> PyResult<Value> {
     let given = import::with_given_origin(data, origin)?;
-    match import::value(data, near, Some(&given)) {
+    match values::value(data, near, Some(&given)) {
         Ok(None) => converted(data, wanted).map(Value::from),
         Ok(Some(found)) => Ok(found),
         Err(error) if ErrorKind::DType.is(data.py(), &error) => {
@@ -69,7 +70,7 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
 /// Converts an object to an array with NumPy, and casts integers and bools to `wanted`; those of more than 64 bits to `int64`,
 /// if nothing else is wanted, in which they do not fit.
 fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
-    let mut array = import::as_array(data, "data")?;
+    let mut array = values::as_array(data, "data")?;
     let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
     if let Some(wanted) = wanted.or(holds_objects.then_some(DType::I64)) {
         array = integers::fitted(array, wanted, "data")?;

@@ -6,19 +6,20 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
-use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
+use crate::descriptor::{Descriptor, read_only};
+use crate::device::Device;
 use crate::layout::Metadata;
 use crate::layout::extents::Extents;
-use crate::protocol::ExchangeError;
 use crate::python::convert::{args, stream};
 use crate::python::copies;
 use crate::python::ffi::fastcall::{self, Argument, Definition, Parameters, given, required};
-use crate::python::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
+use crate::python::import::request::not_owned;
+use crate::python::import::{self, Imported, Request, RequestAccess, not_an_array};
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::module::values::{check_device, check_place};
 use crate::python::own_classes::Description;
 use crate::tensor::Tensor;
 
@@ -177,7 +178,7 @@ fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<(
     let found = descriptor.device();
     if !found.is_ownable() {
         check_device(request.device, found)?;
-        return Err(DeviceError::NotOwned { device: found }.into());
+        return Err(not_owned(found).into());
     }
     if request.device == Some(found) && found.is_of_cuda() {
         check_place(found, descriptor)?;
@@ -353,7 +354,7 @@ fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: 
     }
     if descriptor.is_readonly() {
         let fix = "describe it without writable=True, or pass a copy";
-        return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+        return Err(read_only("writable", fix).into());
     }
     Ok(())
 }

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::python::convert::{args, dtype};
-use crate::python::import;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::integers;
 use crate::python::module::methods::numbers;
+use crate::python::module::values;
 
 /// The bytes of one element.
 type Element = SmallVec<[u8; 16]>;
@@ -106,7 +106,7 @@ fn by_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Element> {
     let value = on_host.as_ref().unwrap_or(value);
     integers::check_one(value, dtype, "fill_value")?;
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
-    let array = import::as_array(value, "fill_value")?;
+    let array = values::as_array(value, "fill_value")?;
     if !is_list {
         integers::check_one(&array, dtype, "fill_value")?;
     }

@@ -5,16 +5,15 @@
 use pyo3::prelude::*;
 
 use crate::copy::can_cast;
+use crate::descriptor::read_only;
 use crate::device::Device;
-use crate::dtype::DTypeError;
-use crate::error::Error;
+use crate::error::{DTypeErrorKind, Error};
 use crate::layout::Spec;
 use crate::memory::Contents;
-use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::memory_of;
 use crate::python::module::export;
 use crate::python::module::functions::call::Call;
+use crate::python::module::values::memory_of;
 use crate::python::{copies, interrupt};
 use crate::tensor::Tensor;
 
@@ -35,7 +34,7 @@ pub(super) fn place(
         )));
     }
     if memory.readonly {
-        return Err(ExchangeError::ReadOnly { field: "buffer", fix: "pass memory that may be written" }.into());
+        return Err(read_only("buffer", "pass memory that may be written").into());
     }
     let (start, bytes, owner) = (memory.start.expose_provenance(), memory.bytes, memory.owner);
     let start = || std::ptr::with_exposed_provenance_mut(start);
@@ -75,7 +74,7 @@ pub(super) fn copy(
     let assign = |from: &Tensor| interrupt::detach(py, || unsafe { to.assign(from) });
     if known {
         match assign(data) {
-            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
             copied => return Ok(copied?),
         }
     }

@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::device::Device;
-use crate::dims::{Dims, DimsError};
+use crate::dims::{self, Dims};
 use crate::layout::extents::{Extents, Halo};
-use crate::layout::{Layout, LayoutError, Spec, check_len};
+use crate::layout::{self, Layout, Spec, check_len};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, stream};
 use crate::python::ffi::fastcall::{Argument, given};
@@ -201,14 +201,13 @@ fn no_padding(given: &Bound<'_, PyAny>) -> PyErr {
 /// The error for two widths of a field with one dimension.
 #[cold]
 fn no_pair(lower: i64, upper: i64) -> PyErr {
-    let message = LayoutError::Length { argument: "halo", got: 2, ndim: 1 }.to_string();
-    ErrorKind::Layout.error(format!("{message}; a pair is one entry: halo=(({lower}, {upper}),)"))
+    layout::wrong_count("halo", 2, 1).with_fix(&format_args!("a pair is one entry: halo=(({lower}, {upper}),)")).into()
 }
 
 /// The error for another number of labels than dimensions.
 #[cold]
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
-    let message = DimsError::Length { got: labels.len(), ndim }.to_string();
+    let message = dims::wrong_count(labels.len(), ndim).to_string();
     ErrorKind::Dims.error(match given.cast::<PyString>() {
         Ok(text) => format!("{message}{}", args::both_spellings(&text.to_string_lossy())),
         Err(_) => message,

@@ -9,17 +9,18 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::error::ExchangeError;
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
-use crate::protocol::ExchangeError;
+use crate::protocol::array_interface::outside_buffer;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::metadata_state::MetadataState;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::new_error::new_error;
-use crate::python::import::{check_place, memory_of, owner_of_pointer};
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::keywords::{Given, Keywords};
+use crate::python::module::values::{check_place, memory_of, owner_of_pointer};
 use crate::tensor::{Owner, Tensor};
 
 /// The arguments that say what the memory holds, converted before any memory is looked at: their conversion may run code.
@@ -62,12 +63,12 @@ impl Elements {
             Some(strides) => Descriptor::from_byte_strides(start, device, dtype, readonly, shape, strides),
             None => Descriptor::new(start, device, dtype, readonly, shape, &placed.strides),
         };
-        found.map_err(|error| match error {
-            ExchangeError::NullData | ExchangeError::LowAddress { .. } => {
-                let allowed = "the address of memory, from 0x10000 on; 0 only for a field without elements";
-                ExchangeError::Argument { argument: "address", got: start.addr().to_string(), allowed }.into()
+        found.map_err(|error| match error.argument() {
+            "data" => {
+                let expected = "the address of memory, from 0x10000 on, or 0 for a field without elements";
+                ExchangeError::new("address", &expected, &start.addr()).into()
             }
-            error => error.into(),
+            _ => error.into(),
         })
     }
 
@@ -261,7 +262,7 @@ fn frombuffer<'py>(
     let (low, high) =
         found.byte_span().map_or((0, 0), |(low, high)| (low + i128::from(offset), high + i128::from(offset)));
     if low < 0 || high > i128::try_from(len).unwrap_or(i128::MAX) {
-        return Err(ExchangeError::OutsideBuffer { field: "buf", low, high, len }.into());
+        return Err(outside_buffer("buf", low, high, len).into());
     }
     // SAFETY: the elements are in the memory that the object exports, and the owner holds its export.
     unsafe { elements.tensor(found, memory.owner) }

@@ -13,6 +13,7 @@ use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
+use crate::python::module::values;
 use crate::python::{import, interrupt, package};
 
 /// Keywords that others use, and what to write here.
@@ -132,7 +133,7 @@ fn of_object(
     if let Some(readonly) = own_array_readonly(obj, wanted)? {
         return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));
     }
-    if let Err(error) = import::refuse_grad(obj) {
+    if let Err(error) = values::refuse_grad(obj) {
         return match ErrorKind::Exchange.is(py, &error) {
             true => Ok(PyPreflight(Preflight::refused(&error.value(py).to_string()))),
             false => Err(error),
@@ -141,7 +142,7 @@ fn of_object(
     // CuPy gets the device buffer of a host/device pair.
     let on_device = wanted == Target::CuPy && import::is_pair(obj)?;
     let near = if on_device { Some(parse_device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
-    let found = match import::description(obj, near) {
+    let found = match values::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if ErrorKind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
         // `__array__` raises ValueError for memory that it cannot share.

@@ -1,7 +1,7 @@
 //! The functions `presets` and `register_preset`.
 
 use crate::device::Device;
-use crate::preset::{Alignment, LayoutRule, Preset, PresetError};
+use crate::preset::{Alignment, LayoutRule, Preset, wrong_alignment, wrong_ranks};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::module::classes::device::parse_device;
@@ -47,7 +47,7 @@ fn register_preset(
 ) -> PyResult<PyPreset> {
     let got = alignment.map_or(Ok(1), |alignment| args::int("alignment", alignment))?;
     let elements = u32::try_from(got).ok().filter(|elements| (1..1 << 31).contains(elements));
-    let alignment = Alignment::Elements(elements.ok_or(PresetError::Alignment { got })?);
+    let alignment = Alignment::Elements(elements.ok_or_else(|| wrong_alignment(got))?);
     let rule = layout.map_or(Ok(LayoutRule::Grid([0, 1, 2])), layout_rule)?;
     let device = device.map_or(Ok(Device::CPU), parse_device)?;
     let preset = Preset::new(name, device, alignment, rule)?;
@@ -69,7 +69,7 @@ fn layout_rule(value: &Bound<'_, PyAny>) -> PyResult<LayoutRule> {
     let small: Vec<u8> = ranks.iter().filter_map(|rank| u8::try_from(*rank).ok()).collect();
     match <[u8; 3]>::try_from(small) {
         Ok(all) if ranks.len() == 3 => Ok(LayoutRule::Grid(all)),
-        _ => Err(PresetError::Ranks { got: ranks.to_vec() }.into()),
+        _ => Err(wrong_ranks(&ranks).into()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::exchange::owned;
 use crate::python::module::methods::key;
+use crate::python::module::values;
 use pyo3::prelude::*;
 
 /// Return an array as a tensor to read from; None for objects that NumPy has to convert to elements.
@@ -19,7 +20,7 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
     if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
         return Ok(Some(tensor.clone()));
     }
-    let found = import::assigned_value(obj, parse_device(near)?)?;
+    let found = values::assigned_value(obj, parse_device(near)?)?;
     found.map(|found| PyTensor::create(py, found.into_tensor())).transpose()
 }
 

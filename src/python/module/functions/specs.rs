@@ -6,8 +6,9 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DType;
+use crate::error::{LayoutError, LayoutErrorKind, Tuple};
+use crate::layout::Spec;
 use crate::layout::extents::Extents;
-use crate::layout::{LayoutError, Spec};
 use crate::preset::Preset;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::new_error::{new_error, new_error_of};
@@ -96,7 +97,8 @@ pub(super) fn converted(data: &Descriptor, given: Option<&(DType, Extents)>) -> 
     let shape = data.shape();
     let Some((element, sub_shape)) = given else { return Ok((Spec::new(shape, data.dtype()), 0)) };
     if !shape.ends_with(sub_shape) {
-        return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
+        let expected = format_args!("data whose shape ends with that of the sub-array, {}", Tuple(sub_shape));
+        return Err(LayoutError::new("dtype", &expected, &Tuple(shape)).with_kind(LayoutErrorKind::Mismatch).into());
     }
     Ok((Spec::new(shape, *element), sub_shape.len()))
 }

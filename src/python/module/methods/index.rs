@@ -7,17 +7,18 @@ use smallvec::SmallVec;
 
 use crate::arithmetic::halos::check_assigned_origin;
 use crate::copy::can_cast;
-use crate::device::{Device, DeviceError};
-use crate::error::Error;
+use crate::descriptor::read_only;
+use crate::device::Device;
+use crate::error::{DeviceErrorKind, Error};
 use crate::layout::{Metadata, Spec};
-use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::{self, Value};
+use crate::python::import;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
 use crate::python::module::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::python::module::ufunc::{is_number, labels_in, with_domain_hint};
+use crate::python::module::values::{self, Value};
 use crate::python::{copies, interrupt, sync};
 use crate::tensor::Tensor;
 
@@ -53,7 +54,7 @@ fn get_array<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>, copies: b
 pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
     if tensor.descriptor().is_readonly() {
-        return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
+        return Err(read_only("t[...] = x", "write to a copy() of it").into());
     }
     let py = slf.py();
     if key.is(py.Ellipsis().bind(py))
@@ -73,7 +74,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         Key::Basic { index, .. } => tensor.view(&index)?,
         library => return set_array(slf, key, value, library == Key::Arrays),
     };
-    let array = match import::value(value, tensor.descriptor().device(), Some(&Metadata::default())) {
+    let array = match values::value(value, tensor.descriptor().device(), Some(&Metadata::default())) {
         Err(error) if ErrorKind::DType.is(py, &error) => cast_with_labels(&selected, value, error)?,
         found => found.map_err(|error| ErrorKind::of_argument(py, "value", error))?,
     };
@@ -102,7 +103,7 @@ fn set_array(
     let (py, tensor) = (slf.py(), &slf.get().0);
     let device = tensor.descriptor().device();
     let key = LibraryKey::new(tensor, key)?;
-    let array = import::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
+    let array = values::assigned_value(value, device).map_err(|error| ErrorKind::of_argument(py, "value", error))?;
     let written = if device.is_host_readable() {
         // NumPy gets an array or a scalar, whichever protocol the value has.
         let value = match array.as_deref() {
@@ -186,7 +187,7 @@ fn set_on_host(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, arr
 /// NumPy assigns it by position. `error` is that of its import, for a value that NumPy does not read either.
 fn cast_with_labels(to: &Tensor, value: &Bound<'_, PyAny>, error: PyErr) -> PyResult<Option<Value>> {
     let Some(dims) = import::metadata_of(value)?.dims else { return Ok(None) };
-    let array = import::as_array(value, "value")?;
+    let array = values::as_array(value, "value")?;
     let shape: Vec<i64> = array.getattr("shape")?.extract()?;
     if shape.len() != dims.len() {
         return Err(error);
@@ -283,7 +284,8 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
         && !sync::may_have_device_work(from);
     match if little { assign() } else { interrupt::detach(py, assign) } {
         Ok(()) => Ok(true),
-        Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
+        Err(Error::Layout(_) | Error::DType(_)) => Ok(false),
+        Err(Error::Device(error)) if error.kind() == DeviceErrorKind::Mismatch => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -301,7 +303,7 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
             let label = label.to_cow()?;
             return tensor.axis(&label).map_err(|error| match labels_in(tensor, item) {
                 Some(all) if label.chars().count() == ndim => {
-                    ErrorKind::Dims.error(format!("{error}: transpose({all})"))
+                    ErrorKind::Dims.error(format!("{error}; write transpose({all})"))
                 }
                 _ => error.into(),
             });

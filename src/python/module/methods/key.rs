@@ -16,11 +16,13 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::copies;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
-use crate::python::import::{self, Value};
+use crate::python::import;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
 use crate::python::module::ufunc::is_number;
-use crate::tensor::{Index, IndexError, Tensor};
+use crate::python::module::values::{self, Value};
+use crate::tensor::index::too_many;
+use crate::tensor::{Index, Tensor};
 
 /// An index expression.
 #[derive(PartialEq)]
@@ -97,7 +99,7 @@ fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> 
         }
     }
     if given > ndim {
-        return Err(IndexError::TooMany { got: given, ndim }.into());
+        return Err(too_many(given, ndim).into());
     }
     if new_axis {
         return Ok(Key::NewAxis);
@@ -209,13 +211,13 @@ fn converted<'py>(
         // A buffer, but no array.
         || part.is_instance_of::<PyBytes>()
         || is_number(part);
-    import::refuse_masked_key(part)?;
+    values::refuse_masked_key(part)?;
     let device = field.descriptor().device();
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
         return Ok((part.clone(), None));
     }
     let is_own = has_own_labels(part)?;
-    let found = import::assigned_value(part, device);
+    let found = values::assigned_value(part, device);
     let Some(value) = found.map_err(|error| ErrorKind::of_argument(part.py(), "key", error))? else {
         let is_index = getattr::on_type(&part.get_type(), intern!(py, "__index__")).is_some();
         if !is_index || is_array_or_mask(part)? {

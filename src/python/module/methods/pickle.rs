@@ -12,7 +12,8 @@ use crate::dtype::DType;
 use crate::python::convert::metadata_state::MetadataState;
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::tensor::PyTensor;
-use crate::python::{copies, import, interrupt, sync};
+use crate::python::module::values;
+use crate::python::{copies, interrupt, sync};
 use crate::tensor::{Placement, Tensor};
 
 /// Everything but the bytes.
@@ -87,7 +88,7 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) ->
     let device: Device = device.parse()?;
     let bytes = match data.cast_exact::<PyTensor>() {
         Ok(bytes) if bytes.get().0.descriptor().device() != Device::CPU => bytes.get().0.clone(),
-        _ => import::held_bytes(data)?,
+        _ => values::held_bytes(data)?,
     };
     let found = bytes.descriptor().nbytes();
     if found != len {

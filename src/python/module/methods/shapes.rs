@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::error::{Error, LayoutErrorKind};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::module::classes::tensor::PyTensor;
@@ -103,7 +104,13 @@ impl PyTensor {
             }
         }
         let dims = dims.map(args::dims).transpose()?;
-        Ok(PyTensor::new(self.0.reshape(&extents, dims)?))
+        let reshaped = self.0.reshape(&extents, dims).map_err(|error| match error {
+            Error::Layout(error) if error.kind() == LayoutErrorKind::NeedsCopy => {
+                error.with_fix(&"reshape a copy in C order, from_array(field, backend=\"C\")").into()
+            }
+            error => error,
+        });
+        Ok(PyTensor::new(reshaped?))
     }
 
     /// Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field does not have.

@@ -1,7 +1,7 @@
 //! Describes one argument of `Signature.bind` in a given `Descriptor`, and finds its hooks.
 
+use crate::descriptor::read_only;
 use crate::device::Device;
-use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
 use crate::python::module::classes::descriptor::PyDescriptor;
@@ -37,7 +37,7 @@ pub(crate) fn describe_argument<'py>(
     if writes && imported.readonly_unknown {
         let fix = "its legacy DLPack capsule cannot say that it may be written; if it may, pass \
                    dl.describe(obj, writable=True)";
-        return Err(ExchangeError::ReadOnly { field: "access", fix }.into());
+        return Err(read_only("access", fix).into());
     }
     if let Ok(given) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{Error, SignatureError};
+use crate::error::{DeviceErrorKind, Error};
 use crate::python::convert::errors;
 use crate::python::copies::GIL_RELEASE_BYTES;
 use crate::python::import::{self, Hooks};
@@ -57,7 +57,12 @@ impl Field {
             let found = describe_argument(value, device, spec.declared_access().writes(), description);
             hooks = found.map_err(|error| errors::about(py, name, error))?;
             let fitted = signature.signature.fit(place, description.descriptor_mut(), signature.copies);
-            fit = fitted.map_err(Error::from)?;
+            fit = fitted.map_err(|error| match error {
+                Error::Device(error) if error.kind() == DeviceErrorKind::Mismatch => {
+                    error.with_fix(&format_args!("copy it there: from_dlpack(obj, device='{device}')")).into()
+                }
+                error => error,
+            })?;
             Ok(())
         })?;
         let found = described.get().descriptor();
@@ -186,7 +191,7 @@ impl Copy {
     fn of(py: Python<'_>, original: &Descriptor, signature: &PySignature, place: usize) -> PyResult<Copy> {
         let (name, spec) = signature.spec(place);
         let writeback = Writeback::of(spec, original.clone(), Owner::NONE, signature.signature.device());
-        let writeback = writeback.map_err(|error| Error::from(SignatureError::of(name, error)))?;
+        let writeback = writeback.map_err(|error| error.in_field(name))?;
         let tensor = writeback.tensor();
         let owner = PyTensor::create(py, tensor.clone())?;
         let described = freelist::create(py, |description: &mut PyDescriptor| {

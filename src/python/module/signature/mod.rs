@@ -21,7 +21,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use spec::PyFieldSpec;
 
 use crate::device::Device;
-use crate::error::SignatureError;
+use crate::error::{Error, SignatureErrorKind};
 use crate::python::convert::{args, errors};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::device::{PyDevice, parse_device};
@@ -265,9 +265,10 @@ impl PySignature {
 impl PySignature {
     /// An error about several fields of a call; if it is about which are there, or their sizes, with a note that says what is expected.
     #[cold]
-    fn misused(&self, py: Python<'_>, error: SignatureError) -> PyErr {
-        let is_about_memory = matches!(error, SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. });
-        let error = crate::Error::from(error).into();
+    fn misused(&self, py: Python<'_>, error: impl Into<Error>) -> PyErr {
+        let error = error.into();
+        let is_about_memory = matches!(&error, Error::Signature(error) if error.kind() == SignatureErrorKind::Overlap);
+        let error = error.into();
         if is_about_memory { error } else { errors::noted(py, &self.expected(), error) }
     }
 

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::layout::extents::Halo;
-use crate::layout::{Layout, LayoutError};
+use crate::layout::{Layout, too_many_dims};
 use crate::preset::Preset;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::new_error::new_error;
@@ -310,7 +310,7 @@ fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
     for item in args::iterator(shape)?.ok_or_else(wrong)? {
         let item = item?;
         if sizes.len() == crate::MAX_NDIM {
-            return Err(LayoutError::TooManyDims { got: sizes.len() + 1 }.into());
+            return Err(too_many_dims(sizes.len() + 1).into());
         }
         sizes.push(match item.cast::<PyString>() {
             Ok(text) => Size::parse(&text.to_cow()?)?,

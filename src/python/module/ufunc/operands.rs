@@ -15,11 +15,12 @@ use crate::layout::Metadata;
 use crate::python::convert::args;
 use crate::python::convert::errors::{ErrorKind, noted};
 use crate::python::ffi::{getattr, numpy_api};
-use crate::python::import::{self, Value};
+use crate::python::import;
 use crate::python::interrupt::is_interrupt;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export;
 use crate::python::module::ufunc::sizes::{Named, different_sizes};
+use crate::python::module::values::{self, Value};
 use crate::tensor::{Index, Tensor};
 
 /// The inputs of a ufunc.
@@ -97,7 +98,7 @@ impl<'py> Operand<'py> {
                 return Ok(Some(Operand::Number(value.clone())));
             }
             // NumPy reads `__array_wrap__` of a subclass, and crashes if that fails.
-            return Ok(Some(Operand::Number(import::as_array(value, "operand")?)));
+            return Ok(Some(Operand::Number(values::as_array(value, "operand")?)));
         }
         // Of an object with memory on several devices, the memory on the first tensor's device.
         let tensor = operands.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
@@ -108,7 +109,7 @@ impl<'py> Operand<'py> {
         if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
             return Ok(None);
         }
-        Ok(Array::read(&import::as_array(value, "operand")?, Device::CPU)?.map(Operand::Array))
+        Ok(Array::read(&values::as_array(value, "operand")?, Device::CPU)?.map(Operand::Array))
     }
 
     pub(super) fn array(&self) -> Option<&Array<'py>> {
@@ -134,7 +135,7 @@ fn with_traced_hint(value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 impl<'py> Array<'py> {
     /// Imports another library's array for reading; `None` for an object without a protocol.
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
-        let found = import::value(value, near, Some(&Metadata::default()))
+        let found = values::value(value, near, Some(&Metadata::default()))
             .map_err(|error| with_traced_hint(value, ErrorKind::of_argument(value.py(), "operand", error)))?;
         found.map(|found| Array::of_value(value.py(), found)).transpose()
     }
@@ -294,9 +295,14 @@ impl<'py> Operands<'py> {
         let known: SmallVec<[LabelledShape; 3]> = known.map(|array| LabelledShape::of(array.tensor())).collect();
         // The result in the order of the outputs, which have all labels.
         let all: SmallVec<[LabelledShape; 5]> = outputs.iter().chain(&known).cloned().collect();
-        let result = LabelledShape::broadcast(&all).map_err(|error| {
+        let result = LabelledShape::broadcast_or(&all, |label, first, second| {
             let known = self.named(|array| array.labels != LabelSource::Unknown);
-            different_sizes(error, &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>())
+            different_sizes(
+                label,
+                first,
+                second,
+                &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>(),
+            )
         })?;
         if result.dims().is_empty() {
             return self.label_by_position();
@@ -334,7 +340,9 @@ impl<'py> Operands<'py> {
     #[inline]
     pub(super) fn joined(&self) -> PyResult<LabelledShape> {
         let all: SmallVec<[LabelledShape; 3]> = self.arrays().map(|array| LabelledShape::of(array.tensor())).collect();
-        LabelledShape::broadcast(&all).map_err(|error| different_sizes(error, &self.named(|_| true)))
+        LabelledShape::broadcast_or(&all, |label, first, second| {
+            different_sizes(label, first, second, &self.named(|_| true))
+        })
     }
 
     /// The arrays that `counts` selects, in error messages.

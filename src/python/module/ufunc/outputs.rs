@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use crate::arithmetic::LabelledShape;
 use crate::arithmetic::halos::check_named_halos;
+use crate::descriptor::read_only;
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
 use crate::layout::Spec;
-use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::new_error::new_error;
@@ -46,7 +46,7 @@ impl<'py> Outputs<'py> {
             }
             let array = array(object)?;
             if array.tensor().descriptor().is_readonly() {
-                return Err(ExchangeError::ReadOnly { field: "out", fix: "write to a copy() of it" }.into());
+                return Err(read_only("out", "write to a copy() of it").into());
             }
             read.push(Output::Given { object: object.clone(), array });
         }

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dims::Dim;
-use crate::layout::LayoutError;
+use crate::error::{LayoutError, LayoutErrorKind};
 use crate::python::convert::errors::{ErrorKind, reworded};
 use crate::tensor::Tensor;
 
@@ -13,20 +13,21 @@ pub(super) type Named<'a> = (String, Option<&'a Tensor>);
 
 /// The error for operands of different sizes.
 #[cold]
-pub(super) fn different_sizes(error: LayoutError, operands: &[Named<'_>]) -> PyErr {
-    let LayoutError::Operands { label, first, second } = error else { return error.into() };
+pub(super) fn different_sizes(label: &Dim, first: (usize, i64), second: (usize, i64), operands: &[Named<'_>]) -> PyErr {
+    let label = label.to_string();
     let ((one, its_points), (other, other_points)) = ((&operands[first.0], first.1), (&operands[second.0], second.1));
-    let hint = if has_domain(one.1, &label, other_points) && fits(one.1, other.1) {
-        format!("; {} has a halo: compute with its domain_view", one.0)
+    let fix = if has_domain(one.1, &label, other_points) && fits(one.1, other.1) {
+        format!("{} has a halo: compute with its domain_view", one.0)
     } else if has_domain(other.1, &label, its_points) && fits(other.1, one.1) {
-        format!("; {} has a halo: compute with its domain_view", other.0)
+        format!("{} has a halo: compute with its domain_view", other.0)
     } else {
         String::new()
     };
-    ErrorKind::Layout.error(format!(
-        "shape: dimension {label:?} has {its_points} points in {} and {other_points} in {}; allowed are equal sizes, or 1{hint}",
-        one.0, other.0
-    ))
+    let got = format_args!("{its_points} points in {} and {other_points} in {}", one.0, other.0);
+    LayoutError::new("shape", &format_args!("equal sizes of dimension {label:?}, or 1"), &got)
+        .with_fix(&fix)
+        .with_kind(LayoutErrorKind::Mismatch)
+        .into()
 }
 
 /// The error for an output without the points of the result.

@@ -7,9 +7,7 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::imported::Release;
-use crate::python::import::request::{Request, RequestAccess};
-use crate::python::import::table::share;
+use crate::python::import::{Release, Request, RequestAccess, share};
 use crate::tensor::Tensor;
 
 /// A tensor to read from.

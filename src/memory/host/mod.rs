@@ -1,4 +1,13 @@
-//! Host memory: small blocks from the allocator, large ones as mappings with huge pages.
+//! The pool of host memory: every block of it that dlfield allocates comes from here, and goes back here.
+//!
+//! | bytes, those for the alignment included | from | freed |
+//! |---|---|---|
+//! | to 64 KiB | the allocator, in size classes | kept by the thread: [`small`] |
+//! | to 4 MiB | the allocator | given back |
+//! | more, or alignments of more than a page | the system, in huge pages | kept by the process: [`mappings`] |
+//!
+//! A block is aligned by taking more bytes than requested. It is undefined or zero when it is allocated, whether it was used
+//! before or not. Any thread may free it. A child of `fork` never waits for what a thread of its parent was doing here.
 
 #![allow(unsafe_code, reason = "raw allocation has no safe interface")]
 #![cfg_attr(
@@ -6,14 +15,19 @@
     allow(clippy::absurd_extreme_comparisons, reason = "no block is large enough to be mapped")
 )]
 
+mod allocator_block;
+pub(super) mod mappings;
+pub(super) mod small;
+
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{MmapMut, MmapOptions};
 
 use super::Contents;
-use super::allocator_block::AllocatorBlock;
-use super::block_cache::CACHE;
+use allocator_block::AllocatorBlock;
+use mappings::MAPPINGS;
+use small::LARGEST as LARGEST_SMALL;
 
 /// Whether the system maps memory; WebAssembly has only the allocator.
 const CAN_MAP: bool = cfg!(any(unix, windows));
@@ -35,7 +49,7 @@ const STAGGER_STARTS: usize = 16;
 /// The number of the next start, modulo [`STAGGER_STARTS`].
 static NEXT_START: AtomicUsize = AtomicUsize::new(0);
 
-/// The largest alignment in bytes that a small block gets by over-allocation; beyond it a mapping costs no more memory.
+/// The largest alignment in bytes that a block of the allocator gets by over-allocation; beyond it a mapping costs no more memory.
 const SPARED_FOR: usize = if CAN_MAP { 4096 } else { usize::MAX };
 
 /// An owned block of host memory.
@@ -44,15 +58,14 @@ pub(super) struct HostMemory {
     start: NonNull<u8>,
     /// Bytes from the start on.
     bytes: usize,
-    backing: Backing,
+    /// `Some` until dropped; the memory is never reached through it.
+    backing: Option<Backing>,
 }
 
 #[derive(Debug)]
 enum Backing {
-    #[allow(dead_code, reason = "held for its drop")]
     Allocator(AllocatorBlock),
-    /// `Some` until dropped; never read through this field.
-    Mapping(Option<MmapMut>),
+    Mapping(MmapMut),
 }
 
 // SAFETY: this value alone owns the memory, and neither the allocator nor a mapping is bound to a thread.
@@ -62,23 +75,26 @@ unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
     /// Allocates `bytes` (at least 1) at a multiple of `alignment`; `None` if there is not enough memory.
+    #[inline]
     pub(super) fn allocate(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
-        if bytes < MMAP_MIN_BYTES && alignment <= SPARED_FOR {
-            HostMemory::from_allocator(bytes.max(1), alignment, contents)
+        let all = bytes.max(1).checked_add(alignment)?;
+        let (block, was_used) = if all <= LARGEST_SMALL {
+            small::allocate(bytes, all, contents)?
+        } else if bytes < MMAP_MIN_BYTES && alignment <= SPARED_FOR {
+            (AllocatorBlock::allocate(all, contents)?, false)
         } else {
-            HostMemory::from_mapping(bytes.max(1), alignment, contents)
-        }
-    }
-
-    fn from_allocator(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
-        let all = bytes.checked_add(alignment)?;
-        let block = AllocatorBlock::allocate(all, contents)?;
+            return HostMemory::from_mapping(bytes.max(1), alignment, contents);
+        };
         // SAFETY: the block has `alignment` bytes more than needed.
         let start = unsafe { align_up(block.base(), alignment) };
-        Some(HostMemory { start, bytes, backing: Backing::Allocator(block) })
+        let mut memory = HostMemory { start, bytes, backing: Some(Backing::Allocator(block)) };
+        if was_used && contents == Contents::Zeros {
+            memory.clear();
+        }
+        Some(memory)
     }
 
-    /// Takes a cached block, and clears it if zeros are wanted, or maps fresh zero pages. Untouched pages cost nothing, so the
+    /// Takes a kept mapping, and clears it if zeros are wanted, or maps fresh zero pages. Untouched pages cost nothing, so the
     /// extra bytes for alignment and stagger are address space only.
     fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let huge = bytes >= MMAP_MIN_BYTES;
@@ -87,17 +103,17 @@ impl HostMemory {
         // Of two power-of-two alignments the larger one satisfies both; another alignment is not combined with huge pages.
         let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
         let len = bytes.checked_add(alignment)?.checked_add(if huge { STAGGER_STARTS * STAGGER_STEP } else { 0 })?;
-        let cached = CACHE.take(len);
-        let clear = cached.is_some() && contents == Contents::Zeros;
+        let kept = MAPPINGS.take(len);
+        let clear = kept.is_some() && contents == Contents::Zeros;
         let fresh = || map(len, bytes, huge);
-        let mut mapping = match cached {
+        let mut mapping = match kept {
             Some(mapping) => mapping,
-            None => fresh().or_else(|| if CACHE.release_all() { fresh() } else { None })?,
+            None => fresh().or_else(|| if MAPPINGS.release_all() { fresh() } else { None })?,
         };
         let base = NonNull::new(mapping.as_mut_ptr())?;
         // SAFETY: the mapping has `alignment` bytes more than needed, and as many for the largest stagger.
         let start = unsafe { align_up(base, alignment).add(stagger) };
-        let mut memory = HostMemory { start, bytes, backing: Backing::Mapping(Some(mapping)) };
+        let mut memory = HostMemory { start, bytes, backing: Some(Backing::Mapping(mapping)) };
         if clear {
             // Faster than fresh pages: the system would clear them as well, and map them.
             memory.clear();
@@ -105,9 +121,14 @@ impl HostMemory {
         Some(memory)
     }
 
-    /// Makes all bytes zero.
+    /// Returns whether the block is small: many are allocated, so they are only counted, in [`small`].
     #[inline]
-    pub(super) fn clear(&mut self) {
+    pub(super) fn is_small(&self) -> bool {
+        matches!(&self.backing, Some(Backing::Allocator(block)) if block.len() <= LARGEST_SMALL)
+    }
+
+    /// Makes all bytes zero.
+    fn clear(&mut self) {
         // SAFETY: `bytes` from the start on are in the block or mapping, which nobody else has.
         unsafe { self.start.write_bytes(0, self.bytes) };
     }
@@ -118,11 +139,12 @@ impl HostMemory {
 }
 
 impl Drop for HostMemory {
+    #[inline]
     fn drop(&mut self) {
-        if let Backing::Mapping(mapping) = &mut self.backing
-            && let Some(mapping) = mapping.take()
-        {
-            CACHE.put(mapping);
+        match self.backing.take() {
+            Some(Backing::Allocator(block)) if block.len() <= LARGEST_SMALL => small::free(self.bytes, block),
+            Some(Backing::Mapping(mapping)) => MAPPINGS.keep(mapping),
+            _ => {}
         }
     }
 }
@@ -204,7 +226,7 @@ mod tests {
                 let memory = HostMemory::allocate(MMAP_MIN_BYTES + 5, alignment, Contents::Zeros).expect("small");
                 assert_eq!(memory.as_ptr().addr() % alignment, 0);
                 let end = match &memory.backing {
-                    Backing::Mapping(Some(mapping)) => mapping.as_ptr().addr() + mapping.len(),
+                    Some(Backing::Mapping(mapping)) => mapping.as_ptr().addr() + mapping.len(),
                     _ => 0,
                 };
                 assert!(memory.as_ptr().addr() + MMAP_MIN_BYTES + 5 <= end);

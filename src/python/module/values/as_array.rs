@@ -8,12 +8,9 @@ use pyo3::types::{PyList, PyTuple};
 use crate::descriptor::Descriptor;
 use crate::python::convert::dtype::named;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::imported::Imported;
-use crate::python::import::numpy::{masked, masked_points, refuse_mask};
-use crate::python::import::request::{Request, RequestAccess};
-use crate::python::import::table::describe;
-use crate::python::import::torch;
-use crate::python::import::type_info::is_torch;
+use crate::python::import::{
+    Imported, Request, RequestAccess, describe, is_torch, masked, masked_points, refuse_grad_of_torch, refuse_mask,
+};
 use crate::python::interrupt::is_interrupt;
 
 /// Converts a value to an array with NumPy. Rejects a masked point, and a PyTorch tensor that is more than its elements, also
@@ -89,7 +86,7 @@ fn refuse_more(value: &Bound<'_, PyAny>, argument: &str, part: &str) -> PyResult
         return Ok(());
     }
     let mut descriptor = Descriptor::BLANK;
-    let looked = torch::refuse_grad(value)
+    let looked = refuse_grad_of_torch(value)
         .and_then(|()| describe(value, &Request::new(RequestAccess::Read), &mut Imported::new(&mut descriptor)));
     looked.map_err(|error| ErrorKind::of_part(value.py(), argument, part, error))
 }

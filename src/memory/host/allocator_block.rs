@@ -5,7 +5,7 @@
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use super::Contents;
+use crate::memory::Contents;
 
 /// The allocator's default alignment in bytes. Asking it for more takes a slower path than asking for more bytes.
 const ALLOCATOR_ALIGNMENT: usize = 16;
@@ -41,9 +41,16 @@ impl AllocatorBlock {
         Some(AllocatorBlock { base, layout })
     }
 
-    /// Address of the block.
+    /// Returns the address of the block.
+    #[inline]
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
+    }
+
+    /// Returns its bytes.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.layout.size()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Work in parts, shared by the calling thread and threads of a pool.
 //!
 //! The caller takes parts too, and does not wait for a thread that has not begun when all parts are taken. So a copy is never
-//! slower by the time in which a sleeping thread wakes up, and smaller copies are worth dividing.
+//! slower by the time in which a sleeping thread wakes up, as it is in a scope of rayon, and smaller copies are worth dividing.
 
+use std::process::abort;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::Thread;
+use std::thread::{Thread, current, park};
 
 use rayon::ThreadPool;
 
@@ -24,17 +25,26 @@ struct Parts<F> {
 }
 
 /// Calls `part` with every number below `count`, in up to `threads` threads: this one and those of the pool. Returns when all of
-/// these calls have returned. Until then other threads may call `part`, and afterwards they may only drop it.
+/// these calls have returned. Until then other threads may call `part`, and afterwards they may only drop it. A panic of `part`
+/// ends the process: other threads may still be at work.
 pub(super) fn each<F: Fn(usize) + Send + Sync + 'static>(pool: &ThreadPool, threads: usize, count: usize, part: F) {
-    let caller = std::thread::current();
-    let parts = Parts { part, count, next: AtomicUsize::new(0), left: AtomicUsize::new(count), caller };
-    let parts = Arc::new(parts);
+    let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(count));
+    let parts = Arc::new(Parts { part, count, next, left, caller: current() });
     for _ in 1..threads.min(count) {
         let parts = Arc::clone(&parts);
         pool.spawn(move || parts.take());
     }
-    let _wait = Wait(&parts);
     parts.take();
+    let is_done = || parts.left.load(Ordering::Acquire) == 0;
+    for _ in 0..LOOKS {
+        if is_done() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    while !is_done() {
+        park();
+    }
 }
 
 impl<F: Fn(usize)> Parts<F> {
@@ -45,53 +55,27 @@ impl<F: Fn(usize)> Parts<F> {
             if number >= self.count {
                 return;
             }
-            let _done = Done(self);
+            let panicked = AbortIfDropped;
             (self.part)(number);
-        }
-    }
-
-    /// Notes that parts are done or will not be.
-    fn finish(&self, count: usize) {
-        // The caller reads what all parts have written when it sees the last one done.
-        if count > 0 && self.left.fetch_sub(count, Ordering::AcqRel) == count {
-            self.caller.unpark();
-        }
-    }
-}
-
-/// Counts a part as done, also if it panics.
-struct Done<'a, F: Fn(usize)>(&'a Parts<F>);
-
-impl<F: Fn(usize)> Drop for Done<'_, F> {
-    fn drop(&mut self) {
-        self.0.finish(1);
-    }
-}
-
-/// Waits for the parts that other threads have taken, also if one of the caller's panics.
-struct Wait<'a, F: Fn(usize)>(&'a Parts<F>);
-
-impl<F: Fn(usize)> Drop for Wait<'_, F> {
-    fn drop(&mut self) {
-        let parts = self.0;
-        let taken = parts.next.swap(parts.count, Ordering::Relaxed);
-        parts.finish(parts.count.saturating_sub(taken));
-        let done = || parts.left.load(Ordering::Acquire) == 0;
-        for _ in 0..LOOKS {
-            if done() {
-                return;
+            std::mem::forget(panicked);
+            // The caller reads what all parts have written when it sees the last one done.
+            if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.caller.unpark();
             }
-            std::hint::spin_loop();
         }
-        while !done() {
-            std::thread::park();
-        }
+    }
+}
+
+struct AbortIfDropped;
+
+impl Drop for AbortIfDropped {
+    fn drop(&mut self) {
+        abort();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Mutex;
     use std::time::Duration;
 
@@ -144,22 +128,5 @@ mod tests {
         });
         assert_eq!(done.load(Ordering::Relaxed), 10);
         drop(held);
-    }
-
-    #[test]
-    fn a_panic_of_the_caller_waits_for_the_other_threads() {
-        let pool = pool();
-        let (running, caller) = (Arc::new(AtomicUsize::new(0)), std::thread::current().id());
-        let counted = Arc::clone(&running);
-        let failed = catch_unwind(AssertUnwindSafe(|| {
-            each(&pool, 3, 100, move |_| {
-                assert_ne!(std::thread::current().id(), caller, "the caller's part");
-                counted.fetch_add(1, Ordering::SeqCst);
-                std::thread::sleep(Duration::from_millis(5));
-                counted.fetch_sub(1, Ordering::SeqCst);
-            });
-        }));
-        assert!(failed.is_err());
-        assert_eq!(running.load(Ordering::SeqCst), 0);
     }
 }

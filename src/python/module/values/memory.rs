@@ -4,15 +4,14 @@ use pyo3::prelude::*;
 
 use crate::cuda;
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::Device;
+use crate::error::{DeviceError, DeviceErrorKind, Result};
 use crate::layout::is_compact;
 use crate::memory::cuda::{StreamUses, current_stream, device_of_pointer};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::is_array;
-use crate::python::import::held_buffer::{Held, is_exporter};
-use crate::python::import::request::{Request, RequestAccess};
-use crate::python::import::table::share;
+use crate::python::import::request::{elsewhere, not_owned};
+use crate::python::import::{Held, Request, RequestAccess, is_exporter, share};
 use crate::python::own_classes;
 use crate::python::py_owner;
 use crate::tensor::{Owner, Tensor};
@@ -80,10 +79,10 @@ fn gaps(argument: &str) -> PyErr {
 /// Returns an owner of memory that is given by its address, which keeps an object if there is one.
 ///
 /// # Errors
-/// [`DeviceError`] for a device whose memory cannot be owned, or that has no driver here.
+/// [`DeviceError`](crate::DeviceError) for a device whose memory cannot be owned, or that has no driver here.
 pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Result<Owner> {
     if !device.is_ownable() {
-        return Err(DeviceError::NotOwned { device }.into());
+        return Err(not_owned(device).into());
     }
     let uses = if device.is_of_cuda() {
         // The function that frees the memory need not do so in the order of a stream.
@@ -102,7 +101,7 @@ pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Re
 /// Rejects memory that the requested device cannot access.
 pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
     match wanted {
-        Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+        Some(wanted) if !wanted.can_access(found) => Err(elsewhere(found, wanted).into()),
         _ => Ok(()),
     }
 }
@@ -115,8 +114,12 @@ pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
     }
     let address = descriptor.ptr().addr();
     match device_of_pointer(address)? {
-        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
+        None => {
+            let got = format_args!("{address:#x}, where no CUDA memory is according to the driver");
+            let expected = format_args!("memory that CUDA allocated, as {wanted} is requested");
+            Err(DeviceError::new("device", &expected, &got).with_kind(DeviceErrorKind::Mismatch).into())
+        }
         Some(found) if wanted.can_access(found) => Ok(()),
-        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+        Some(found) => Err(elsewhere(found, wanted).into()),
     }
 }
