@@ -2,11 +2,11 @@
 //!
 //! - Each layer has one error type, an [`ErrorOf`] its kind, and a kind for each thing that a caller can do about it, not one for
 //!   each check: code matches on [`ErrorOf::kind`], people read the message.
-//! - The sentence stands beside the check that fails. It has four parts, the argument by the name that the caller typed, what is
+//! - The sentence stands next to the check that fails. It has four parts, the argument by the name that the caller typed, what is
 //!   expected, what was found and how to fix it; only the `Display` of [`ErrorOf`] puts them together:
 //!   `shape: expected extents of 0 or more, got -1 at axis 0`.
 //! - A sentence names no function of Python, save where the check is in `python`: the same error is for callers in Rust.
-//! - An error is one pointer, made in a cold function: results that hold one are no larger and no slower for what it says.
+//! - An error is one pointer, made in a cold function: a longer message makes results neither larger nor slower.
 //! - [`Error`] holds the error of any layer. Only functions that call several layers return it, and `python::convert::errors` maps
 //!   it to the classes of Python's exceptions.
 //! - This module imports no other one: errors hold texts and numbers, not the values that they are about.

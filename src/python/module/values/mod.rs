@@ -1,4 +1,4 @@
-//! Values that functions and methods of the module take: arrays to read, masks and positions, memory of whatever elements.
+//! Values that functions and methods of the module take: arrays to read, masks and positions, memory of any elements.
 
 mod as_array;
 pub(crate) mod bytes;
