@@ -99,13 +99,6 @@ pub fn preflight(field: &Descriptor, target: Target, write: bool, support: Suppo
 
 impl Preflight {
     /// Decides for an array of the framework itself, which is passed on unchanged.
-    ///
-    /// # Example
-    /// ```
-    /// use dlfield::{Preflight, Target, Verdict};
-    /// // A read-only array, to be written.
-    /// assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
-    /// ```
     pub(crate) fn own(target: Target, readonly: bool, write: bool) -> Preflight {
         if let Some(never) = unwritable(target, write) {
             return never;
@@ -119,25 +112,12 @@ impl Preflight {
 
     /// Returns the preflight of an object that cannot be described, from the error's message `"what was found; what is
     /// allowed"`.
-    ///
-    /// # Example
-    /// ```
-    /// use dlfield::Preflight;
-    /// let found = Preflight::refused("obj is a list; allowed are arrays");
-    /// assert_eq!((found.reason.as_str(), found.fix.as_str()), ("obj is a list", "allowed are arrays"));
-    /// ```
     pub(crate) fn refused(message: &str) -> Preflight {
         let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
         Preflight::impossible(reason, fix)
     }
 
     /// Returns the preflight of an object that exports a copy instead of its memory, for any framework.
-    ///
-    /// # Example
-    /// ```
-    /// use dlfield::{Preflight, Verdict};
-    /// assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
-    /// ```
     pub(crate) fn exported_copy(write: bool) -> Preflight {
         Preflight::copy("obj exports a copy, not its own memory", "pass copy=None to take that copy", write)
     }

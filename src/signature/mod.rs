@@ -218,7 +218,7 @@ impl Signature {
     /// assert_eq!(signature.bind(&[("inp", inp.descriptor())])?.get("inp").unwrap().shape(), [4, 3]);
     /// let wrong = Tensor::zeros(&Spec::new(&[3, 4], DType::F32))?;
     /// let error = signature.bind(&[("inp", wrong.descriptor())]).unwrap_err();
-    /// assert_eq!(error.to_string(), "field \"inp\": dtype: float32; wanted is float64");
+    /// assert_eq!(error.to_string(), "field \"inp\": dtype: expected float64, got float32");
     /// # Ok(())
     /// # }
     /// ```

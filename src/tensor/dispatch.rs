@@ -44,7 +44,7 @@ impl Error {
 ///
 /// assert_eq!(largest_of(&Tensor::from(vec![3, 7, 5])).unwrap(), Some(7.0));
 /// let error = largest_of(&Tensor::from(vec![true])).unwrap_err().to_string();
-/// assert_eq!(error, "argument \"numbers\": dtype: bool; wanted is float32 or float64 or int32");
+/// assert_eq!(error, "argument \"numbers\": dtype: expected float32 or float64 or int32, got bool");
 /// ```
 ///
 /// The expression has to compile for each type of the set:

@@ -81,7 +81,7 @@ impl Tensor {
     /// assert_eq!(elements.sum(), clone.read::<f64, Ix2>().unwrap().sum());
     ///
     /// let error = clone.to_versioned(false).err().unwrap();
-    /// assert!(error.to_string().starts_with("owner: a guard of Tensor::read reads the memory"));
+    /// assert!(error.to_string().starts_with("owner: expected memory without guards"));
     /// drop(elements);
     /// assert!(clone.to_versioned(false).is_ok());
     /// ```
@@ -108,7 +108,7 @@ impl Tensor {
     /// use dlfield::ndarray::array;
     /// let field = Tensor::from_array(array![[1, 2, 3], [4, 5, 6]]).unwrap();
     /// assert_eq!(field.transpose(&[1, 0]).unwrap().to_vec::<i32>().unwrap(), [1, 4, 2, 5, 3, 6]);
-    /// assert_eq!(field.to_vec::<i64>().unwrap_err().to_string(), "dtype: int32; wanted is int64");
+    /// assert_eq!(field.to_vec::<i64>().unwrap_err().to_string(), "dtype: expected int64, got int32");
     /// ```
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.before_use_by(Executor::Host)?;

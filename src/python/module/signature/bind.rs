@@ -59,7 +59,7 @@ Example
 >>> sig.bind(inp=np.zeros((3, 4, 5), \"float32\"))
 Traceback (most recent call last):
     ...
-dlfield.DTypeError: field \"inp\": dtype: float32; wanted is float64
+dlfield.DTypeError: field \"inp\": dtype: expected float64, got float32
 ",
     bind,
 );
