@@ -110,8 +110,8 @@ impl RequestAccess {
 #[cold]
 pub(crate) fn refused_copy(ownership: Ownership, reason: &str) -> ExchangeError {
     match ownership {
-        Ownership::Borrow => ExchangeError::new("obj", &"an object that shares its own memory", &reason)
-            .with_fix(&"take the copy with from_dlpack")
+        Ownership::Borrow => ExchangeError::from_sentence("obj", &reason)
+            .with_fix(&"pass an object that shares its own memory, or take the copy with from_dlpack")
             .with_kind(ExchangeErrorKind::NeedsCopy),
         Ownership::Share => needs_copy(&reason),
     }

@@ -85,9 +85,9 @@ def test_memory_of_others_between_its_elements(axes: tuple[int, ...], key: Any) 
 @pytest.mark.parametrize(
     ("array", "found"),
     [
-        (np.zeros((4, 6))[:, :5], r"160 bytes, shape \[4, 5\] and strides \[6, 1\] in 184 bytes"),
-        (np.zeros(9)[::2], r"40 bytes, shape \[5\] and strides \[2\] in 72 bytes"),
-        (np.broadcast_to(np.zeros(3), (2, 3)), r"48 bytes, shape \[2, 3\] and strides \[0, 1\] in 24 bytes"),
+        (np.zeros((4, 6))[:, :5], r"160 bytes, shape \(4, 5\) and strides \(6, 1\) in 184 bytes"),
+        (np.zeros(9)[::2], r"40 bytes, shape \(5,\) and strides \(2,\) in 72 bytes"),
+        (np.broadcast_to(np.zeros(3), (2, 3)), r"48 bytes, shape \(2, 3\) and strides \(0, 1\) in 24 bytes"),
         # As many elements as the memory between them has room for, but not all of that.
         (np.lib.stride_tricks.as_strided(np.zeros(4), (2, 2), (0, 24)), r"32 bytes, .* in 32 bytes"),
     ],

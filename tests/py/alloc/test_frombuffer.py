@@ -97,10 +97,10 @@ def test_the_buffer_is_held_until_the_last_export_is_gone() -> None:
 
 
 OUTSIDE: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
-    (((2,), "float64"), {"strides": (-8,)}, "bytes -8 to 8 of a buffer of 20 bytes"),
-    (((2,), "float32"), {"strides": (20,)}, "bytes 0 to 24 of a buffer of 20 bytes"),
-    (((2, 3), "int8"), {"strides": (-1, 2**62), "offset": 20}, "overflows|bytes 19 to"),
-    (((), "int16"), {"offset": 19}, "bytes 19 to 21 of a buffer of 20 bytes"),
+    (((2,), "float64"), {"strides": (-8,)}, "got -8 to 8"),
+    (((2,), "float32"), {"strides": (20,)}, "got 0 to 24"),
+    (((2, 3), "int8"), {"strides": (-1, 2**62), "offset": 20}, "address space|got 19 to"),
+    (((), "int16"), {"offset": 19}, "got 19 to 21"),
 ]
 
 
@@ -138,7 +138,7 @@ def test_memory_that_goes_while_arguments_are_read_is_not_used(place: str) -> No
         arguments: dict[str, Any] = {"shape": (8,), "strides": (8,), "offset": 0, "halo": (0,), "origin": (0,)}
         number = Meddling(action, arguments[place][0] if place != "offset" else 0)
         arguments[place] = number if place == "offset" else (number,)
-        with pytest.raises(ValueError, match="released" if not grown else "of a buffer of 0 bytes"):
+        with pytest.raises(ValueError, match="released" if not grown else "bytes 0 to 0 of the buffer"):
             dl.frombuffer(memory, dtype="float64", **arguments)
 
 

@@ -127,7 +127,7 @@ def test_two_arrays_of_any_strides_are_visited_together(cut: Any, order: Any) ->
 
 def test_arrays_of_different_shapes_are_not_visited() -> None:
     out = numbers()
-    with pytest.raises(dl.LayoutError, match=r"\[6, 5, 4\] of the array at position 1"):
+    with pytest.raises(dl.LayoutError, match=r"got \(6, 5, 4\) for the array at position 1"):
         rx.add_scaled(1.0, out[0].copy(), out)
     assert out.tolist() == numbers().tolist()
 
@@ -154,8 +154,8 @@ def test_every_element_type_has_its_rust_type(name: str) -> None:
 MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: kinds.c_order(np.zeros((2, 2))), "dtype: expected float32, got float64"),
     (lambda: kinds.c_order(np.zeros(2, "f4")), "ndim: expected 2 dimensions, got 1 of shape .2,."),
-    (lambda: kinds.c_order(np.zeros((2, 3), "f4", order="F")), "strides: .1, 2. .*not C order"),
-    (lambda: kinds.f_order(np.zeros((2, 3), "f4")), "strides: .3, 1. .*not F order"),
+    (lambda: kinds.c_order(np.zeros((2, 3), "f4", order="F")), "strides: .* in C order, got .* .1, 2. elements"),
+    (lambda: kinds.f_order(np.zeros((2, 3), "f4")), "strides: .* in F order, got .* .3, 1. elements"),
     (lambda: kinds.or_copy(np.zeros(2)), "ndim: expected 2 dimensions, got 1"),
     (lambda: kinds.or_copy(np.zeros((2, 2), "complex128")), "got a cast of complex128 to float64"),
     (lambda: kinds.on_cuda(np.zeros(2)), "device: expected memory on cuda:0, got memory on cpu"),
@@ -169,7 +169,10 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: kinds.fill(dl.zeros(3).as_readonly(), 1.0), "read-only"),
     (lambda: kinds.fill(dl.zeros(3).__dlpack__(), 1.0), "read-only"),
     (lambda: kinds.fill(as_jax(np.zeros(3)), 1.0), "read-only"),
-    (lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0), "elements share memory"),
+    (
+        lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0),
+        "elements may share memory",
+    ),
     (lambda: kinds.flags(np.array([0, 1, 2], "u1").view("?")), "bool with the byte 2"),
 ]
 

@@ -31,7 +31,9 @@ def test_a_dispatch_takes_the_types_of_its_set(name: str) -> None:
         if name in allowed:
             assert call(array) == 15
         else:
-            with pytest.raises(dl.DTypeError, match=f'^argument "numbers": dtype: {name}; .*{" or ".join(allowed)}'):
+            with pytest.raises(
+                dl.DTypeError, match=f'^argument "numbers": dtype: expected {" or ".join(allowed)}, got {name}$'
+            ):
                 call(array)
     views.clear(array)
     assert (array == np.zeros(())).all()
@@ -43,14 +45,16 @@ def test_a_view_has_the_rank_found_at_run_time(shape: tuple[int, ...]) -> None:
 
 
 def test_the_error_of_a_view_names_the_argument() -> None:
-    with pytest.raises(dl.LayoutError, match=r'^argument "numbers": ndim: 3 dimensions of shape .2, 3, 4.'):
+    with pytest.raises(
+        dl.LayoutError, match=r'^argument "numbers": ndim: expected 2 dimensions, got 3 of shape .2, 3, 4.'
+    ):
         views.sum_by_rank(np.ones((2, 3, 4)))
     out = np.zeros((2, 3), "i4")
     views.fill_int32_matrix(out[::-1, ::2], 7)
     assert out.tolist() == [[7, 0, 7]] * 2
     wrong: list[tuple[type[Exception], str, Any]] = [
         (dl.DTypeError, "dtype: .* got int64", np.zeros((2, 3), "i8")),
-        (dl.LayoutError, "ndim: 1", np.zeros(2, "i4")),
+        (dl.LayoutError, "ndim: .* got 1 ", np.zeros(2, "i4")),
         (dl.DeviceError, "device: .* got memory on cuda:0", cuda(shape=(2, 2), typestr="<i4")),
     ]
     for error, said, array in wrong:
@@ -71,7 +75,7 @@ def test_an_array_of_any_elements_is_written_by_the_rules_of_others() -> None:
     readonly.flags.writeable = False
     for out, message in (
         (readonly, "read-only"),
-        (np.lib.stride_tricks.as_strided(np.zeros(4, "i4"), (2, 3), (0, 4)), "make elements share memory"),
+        (np.lib.stride_tricks.as_strided(np.zeros(4, "i4"), (2, 3), (0, 4)), "elements may share memory"),
     ):
         with pytest.raises(TypeError, match=message) as caught:
             views.fill_int32_matrix(out, 1)
@@ -84,7 +88,7 @@ def test_contiguous_arrays_are_slices() -> None:
     assert views.listed(array[:, :1].copy()) == [0.0, 3.0]
     for empty in (np.zeros((0, 3)), np.zeros((2, 0)), dl.zeros((0, 3))):
         assert views.listed(empty) == []
-    with pytest.raises(TypeError, match="not C order"):
+    with pytest.raises(TypeError, match="elements in C order"):
         views.listed(array.T)
     assert views.listed_or_copied(array.T) == [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
     numbers = np.array([[3.0, 1.0], [2.0, 0.0]])

@@ -160,7 +160,7 @@ def test_hooks_run_for_arrays_read_by_their_type() -> None:
 @pytest.mark.parametrize("key", ["acquire", "release"])
 def test_hooks_that_cannot_be_called_are_refused(key: str) -> None:
     changes: dict[str, Any] = {key: 5}
-    with pytest.raises(dl.ExchangeError, match=f"{key}: 5"):
+    with pytest.raises(dl.ExchangeError, match=rf"{key}: .* got 5$"):
         dl.from_dlpack(Hooked(array(), [], **changes))
 
 

@@ -169,11 +169,11 @@ CASTS = [
 ]
 # The last column is the cast that is refused: of the argument, or back.
 REFUSED_CASTS = [
-    ("float64", "int32", "r", "float64 cannot be cast to int32"),
-    ("complex64", "float32", "r", "complex64 cannot be cast to float32"),
-    ("int32", "float64", "rw", "float64 cannot be cast to int32"),
-    ("int32", "float64", "w", "float64 cannot be cast to int32"),
-    ("float32", "complex64", "w", "complex64 cannot be cast to float32"),
+    ("float64", "int32", "r", "got a cast of float64 to int32"),
+    ("complex64", "float32", "r", "got a cast of complex64 to float32"),
+    ("int32", "float64", "rw", "got a cast of float64 to int32"),
+    ("int32", "float64", "w", "got a cast of float64 to int32"),
+    ("float32", "complex64", "w", "got a cast of complex64 to float32"),
 ]
 
 
@@ -182,7 +182,7 @@ def test_casts_are_those_of_same_kind() -> None:
         with copying(x=accessed(access, expected)).bind(x=numbers(found)) as fields:
             assert values(fields.x) == numbers(found).astype(expected).tolist()
     for found, expected, access, refused in REFUSED_CASTS:
-        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {refused}'):
+        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: .* {refused}$'):
             copying(x=accessed(access, expected)).bind(x=numbers(found))
 
 
@@ -195,7 +195,7 @@ def test_narrow_types_are_rearranged_but_not_cast(name: str) -> None:
         assert (fields.x.dtype, fields.x.layout) == (dtype, (0, 1))
         assert dl.as_numpy(fields.x).astype("float32").tolist() == np.ones((3, 4)).tolist()
     if name != "bfloat16":
-        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {name} cannot be cast to float32'):
+        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: .* got a cast of {name} to float32$'):
             copying(x=accessed("r", "float32")).bind(x=array)
 
 
@@ -219,7 +219,7 @@ def test_errors_that_no_copy_corrects() -> None:
     on_gpu = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed())
     with pytest.raises(dl.DeviceError, match=r'^field "x": .*cpu.*cuda:0'):
         on_gpu.bind(x=array)
-    with pytest.raises(dl.DTypeError, match=r'^field "x": dtype: float32'):
+    with pytest.raises(dl.DTypeError, match=r'^field "x": dtype: expected float64, got float32'):
         on_gpu.bind(x=cuda(shape=(3, 4), typestr="<f4"))
 
 

@@ -199,7 +199,7 @@ def test_reshaped_views_are_numpys(keywords: dict[str, Any], shape: tuple[int, .
     try:
         expected = values.to_numpy().reshape(shape, copy=False)
     except ValueError:
-        with pytest.raises(dl.LayoutError, match=r"no view of it.*from_array\(field, backend=\"C\"\)"):
+        with pytest.raises(dl.LayoutError, match=r"contiguous dimensions.*from_array\(field, backend=\"C\"\)"):
             values.reshape(shape)
         return
     for found in (values.reshape(shape), values.reshape(*shape), values.reshape(list(shape))):
@@ -222,7 +222,7 @@ def test_labels_of_reshaped_views() -> None:
     assert (empty.reshape(3, -1).shape, empty.reshape(-1).shape) == ((3, 0), (0,))
     # As in NumPy, any extent would do here; and sizes overflow although there are no elements.
     for unclear in ([-1, 0], [0, -1], [-1, 2**62, 4], [0, 2**40, 2**40]):
-        with pytest.raises(dl.LayoutError, match=re.escape(str(unclear))):
+        with pytest.raises(dl.LayoutError, match=re.escape(str(tuple(unclear)))):
             empty.reshape(unclear)
 
 
