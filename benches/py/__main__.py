@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Callable
 
 # Idle threads of a linear algebra library would disturb the measurements.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -20,7 +21,7 @@ import stencil
 from peers import versions
 from report import FOLDER, Grid, Line
 
-SECTIONS = {
+SECTIONS: dict[str, Callable[[], tuple[list[Line], list[Grid]]]] = {
     "allocation": lambda: (allocation.lines(), []),
     "exchange": exchange.measure,
     "copies": copies.measure,

@@ -5,6 +5,7 @@ Places of elements are those of real fields: strides, halos and addresses are as
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import dlfield as dl
 from dlfield.show import picture as _picture
@@ -89,10 +90,11 @@ def legend(picture: Picture, y: float, inner: str, halo: str, padding: str, mark
 def padding() -> str:
     """Draw the same rows with padding and without."""
     picture = Picture(720, 262, "Rows of five elements, padded to 32 bytes and without padding")
-    for top, text, keywords in (
+    rows: tuple[tuple[int, str, dict[str, Any]], ...] = (
         (22, "alignment_size=32: each row begins at a multiple of 32 bytes", {}),
         (132, 'alignment_size=32, padding="none": only the first row does', {"padding": "none"}),
-    ):
+    )
+    for top, text, keywords in rows:
         field = dl.zeros((3, 5), "float32", alignment_size=32, **keywords)
         picture.text(20, top, text, "strong")
         picture.text(700, top, f"strides {field.strides}", "faint", "end")

@@ -21,7 +21,7 @@ impl Descriptor {
             (None, None) => 0,
         };
         let steps = self.byte_strides().enumerate().map(|(axis, stride)| start(axis).wrapping_mul(stride));
-        self.ptr().wrapping_offset(steps.fold(0, i64::wrapping_add) as isize)
+        self.ptr().wrapping_offset(isize::try_from(steps.fold(0, i64::wrapping_add)).unwrap_or(0))
     }
 
     /// Returns the largest power of two, in bytes, that divides the address: the alignment a kernel may rely on. At most 2**62.

@@ -45,11 +45,14 @@ def test_pad_takes_labels_layout_and_keywords() -> None:
     assert dl.pad(data.domain_view, 1).device == "cpu"
 
 
+UNKNOWN: Any = "reflect"
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (
-            lambda: dl.pad(np.ones(3), 1, "reflect"),
+            lambda: dl.pad(np.ones(3), 1, UNKNOWN),
             ValueError,
             "mode: expected 'constant', 'edge' or 'wrap', got 'reflect'",
         ),

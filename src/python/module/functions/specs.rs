@@ -107,7 +107,8 @@ fn row_alignment(object: &Bound<'_, PyAny>, data: &Tensor) -> PyResult<Option<i6
     let Alignment::Rows(bytes) = Preset::find(preset)?.alignment() else { return Ok(None) };
     let strides: SmallVec<[i64; 6]> = field.byte_strides().collect();
     let mut rows = field.layout().axes().take(field.ndim().saturating_sub(1));
-    let aligned = rows.all(|axis| strides[axis] % i64::from(bytes) == 0) && field.alignment() % u64::from(bytes) == 0;
+    let aligned =
+        rows.all(|axis| strides[axis] % i64::from(bytes) == 0) && field.alignment().is_multiple_of(u64::from(bytes));
     Ok(aligned.then(|| i64::from(bytes)))
 }
 
