@@ -13,7 +13,7 @@ impl BoundCall<'_> {
     /// Returns a view of a field, with dimensions in the order of the signature.
     ///
     /// # Errors
-    /// [`SignatureError`] for a field that was not given; [`DTypeError`](crate::DTypeError),
+    /// [`SignatureError`](crate::SignatureError) for a field that was not given; [`DTypeError`](crate::DTypeError),
     /// [`LayoutError`](crate::LayoutError) or [`DeviceError`](crate::DeviceError) for another element type or number of dimensions,
     /// and for memory that the host cannot reach.
     ///

@@ -43,7 +43,7 @@ impl Tensor {
     /// stream orders the work on the memory, and frees it at the end.
     ///
     /// # Errors
-    /// [`ExchangeError`] if the field exceeds the slice, and as for [`Descriptor::new`]. The slice is dropped.
+    /// [`ExchangeError`](crate::ExchangeError) if the field exceeds the slice, and as for [`Descriptor::new`]. The slice is dropped.
     ///
     /// # Example
     /// ```
@@ -98,9 +98,9 @@ impl Tensor {
     /// to be 0 or 1.
     ///
     /// # Errors
-    /// [`ExchangeError`] if the memory has other owners, is neither a slice's nor an allocation of this crate, or came back from
+    /// [`ExchangeError`](crate::ExchangeError) if the memory has other owners, is neither a slice's nor an allocation of this crate, or came back from
     /// DLPack during a graph capture, through a library that names its own stream, or while the driver failed; [`DeviceError`]
-    /// if it is not on the stream's device, during a graph capture, or if the driver fails; [`DTypeError`] for another element
+    /// if it is not on the stream's device, during a graph capture, or if the driver fails; [`DTypeError`](crate::DTypeError) for another element
     /// type; [`LayoutError`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes may
     /// leave them. The tensor is dropped.
     ///
@@ -190,7 +190,7 @@ impl Tensor {
     /// until the memory is freed after its work.
     ///
     /// # Errors
-    /// [`DeviceError`] if the memory is not on the stream's device or the driver fails, [`DTypeError`] for another element type.
+    /// [`DeviceError`] if the memory is not on the stream's device or the driver fails, [`DTypeError`](crate::DTypeError) for another element type.
     ///
     /// # Example
     /// ```

@@ -98,7 +98,7 @@ impl Tensor {
     /// from another library through [`Tensor::from_managed`] is such memory.
     ///
     /// # Errors
-    /// [`ExchangeError`] otherwise, and as for [`Tensor::into_array`].
+    /// [`ExchangeError`](crate::ExchangeError) otherwise, and as for [`Tensor::into_array`].
     ///
     /// # Example
     /// ```

@@ -169,7 +169,10 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: kinds.fill(dl.zeros(3).as_readonly(), 1.0), "read-only"),
     (lambda: kinds.fill(dl.zeros(3).__dlpack__(), 1.0), "read-only"),
     (lambda: kinds.fill(as_jax(np.zeros(3)), 1.0), "read-only"),
-    (lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0), "elements may share memory"),
+    (
+        lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0),
+        "elements may share memory",
+    ),
     (lambda: kinds.flags(np.array([0, 1, 2], "u1").view("?")), "bool with the byte 2"),
 ]
 

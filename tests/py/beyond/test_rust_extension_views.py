@@ -31,7 +31,9 @@ def test_a_dispatch_takes_the_types_of_its_set(name: str) -> None:
         if name in allowed:
             assert call(array) == 15
         else:
-            with pytest.raises(dl.DTypeError, match=f'^argument "numbers": dtype: expected {" or ".join(allowed)}, got {name}$'):
+            with pytest.raises(
+                dl.DTypeError, match=f'^argument "numbers": dtype: expected {" or ".join(allowed)}, got {name}$'
+            ):
                 call(array)
     views.clear(array)
     assert (array == np.zeros(())).all()
@@ -43,7 +45,9 @@ def test_a_view_has_the_rank_found_at_run_time(shape: tuple[int, ...]) -> None:
 
 
 def test_the_error_of_a_view_names_the_argument() -> None:
-    with pytest.raises(dl.LayoutError, match=r'^argument "numbers": ndim: expected 2 dimensions, got 3 of shape .2, 3, 4.'):
+    with pytest.raises(
+        dl.LayoutError, match=r'^argument "numbers": ndim: expected 2 dimensions, got 3 of shape .2, 3, 4.'
+    ):
         views.sum_by_rank(np.ones((2, 3, 4)))
     out = np.zeros((2, 3), "i4")
     views.fill_int32_matrix(out[::-1, ::2], 7)
