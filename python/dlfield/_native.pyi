@@ -629,7 +629,7 @@ class Tensor:
     def rename(self, labels: Mapping[str, str]) -> Tensor:
         """Returns the field with other names for some of its labels, on the same memory: a mapping, as in xarray.
 
-        Raises `DimsError` for a label that the field lacks.
+        Raises `DimsError` for a label that the field does not have.
 
         >>> import dlfield as dl
         >>> dl.zeros((2, 3), dims="x y").rename({"x": "I"}).dims
@@ -1344,7 +1344,7 @@ class Signature:
         >>> sig.bind(inp=np.zeros((3, 4, 5), "float32"))
         Traceback (most recent call last):
             ...
-        dlfield.DTypeError: field "inp": dtype: float32; wanted is float64
+        dlfield.DTypeError: field "inp": dtype: expected float64, got float32
         """
 
 @final

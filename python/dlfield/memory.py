@@ -125,7 +125,7 @@ def memory_report() -> MemoryReport:
 
 
 def trace_lines(on: bool = True) -> None:
-    """Have `memory_report` name the line that allocated each block, for what is allocated from now on; False ends it.
+    """Have `memory_report` name the line that allocated each block, for later allocations; False ends it.
 
     Meanwhile each new field takes some microseconds longer.
 

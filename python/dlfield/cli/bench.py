@@ -1,4 +1,4 @@
-"""`dlfield bench`: dlfield beside the installed frameworks, on this machine, in seconds."""
+"""`dlfield bench`: dlfield compared with the installed frameworks, on this machine, in seconds."""
 
 import contextlib
 import importlib

@@ -31,7 +31,7 @@ def as_field(obj: Any, dims: Mapping[str, Any]) -> Any:
     Raises
     ------
     DimsError
-        The array has a label that `dims` lacks.
+        The array has a label that is not in `dims`.
     DTypeError
         `gt4py.next` has no such elements.
     ImportError

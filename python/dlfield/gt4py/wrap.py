@@ -158,8 +158,8 @@ def wrap(
     stencil = stencil.__wrapped__ if isinstance(stencil, WrappedStencil) else stencil
     if not isinstance(stencil, StencilObject | FrozenStencil | LazyStencil):
         raise TypeError(
-            f"stencil: found {type(stencil).__name__}, must be a stencil of gtscript.stencil or gtscript.lazy_stencil, "
-            f"or a frozen one"
+            f"stencil: expected a stencil of gtscript.stencil or gtscript.lazy_stencil, or a frozen one, got "
+            f"{type(stencil).__name__}"
         )
     return _wrapped(stencil, Options(on_mismatch, bool(allow_overlap), dict(given)))
 

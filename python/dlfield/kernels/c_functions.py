@@ -79,7 +79,7 @@ class Domain(tuple[int, ...]):
 
 
 def _integers(values: Iterable[int], kind: Any) -> Any:
-    """Return an array of a ctypes integer type; `OverflowError` for a number that it lacks."""
+    """Return an array of a ctypes integer type; `OverflowError` for a number outside its range."""
     numbers = tuple(values)
     array = (kind * len(numbers))(*numbers)
     for number, made in zip(numbers, array, strict=True):
@@ -135,7 +135,7 @@ def wrapped(signature: Signature, function: Any, order: str | None) -> Callable[
         try:
             numbers = {name: named.pop(name) for name in scalars}
         except KeyError as missing:
-            raise TypeError(f"{call.__name__}() lacks the argument {missing}") from None
+            raise TypeError(f"{call.__name__}(): the argument {missing} is missing") from None
         with signature.bind(**named) as bound:
             if in_c is None:
                 return function(*_passed(arguments, bound, numbers))

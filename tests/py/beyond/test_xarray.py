@@ -150,7 +150,7 @@ def test_names_that_are_no_labels() -> None:
         from_xarray(xarray.DataArray(double_matrix(), dims=("", "y")))
     with pytest.warns(UserWarning, match="[Dd]uplicate"):
         twice = xarray.DataArray(np.zeros((2, 2)), dims=("x", "x"))
-    with pytest.raises(dl.DimsError, match='"x" is repeated, at 0 and at 1'):
+    with pytest.raises(dl.DimsError, match='got "x" at 0 and at 1'):
         from_xarray(twice)
 
 

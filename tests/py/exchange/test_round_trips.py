@@ -119,5 +119,5 @@ def test_functions_of_rust_do_not_read_memory_that_came_back(name: str) -> None:
     """Python has it, and may write to it."""
     for field in (dl.zeros(3), rx.kinds.Shared("cpu").given()):
         *reads, writes = rx.kinds_views.read_kept(TRIPS[name](field))
-        assert all("others may write to it" in error for error in reads), reads
+        assert all("to which others may write" in error for error in reads), reads
         assert "not this crate's" in writes

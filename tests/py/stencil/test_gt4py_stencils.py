@@ -237,6 +237,6 @@ def test_temporaries_are_copied_back(stencil: Any) -> None:
     call.arrays["inp"] = inp.to_numpy().astype("f8")
     call.arrays["out"] = out.to_numpy().copy()
     expected = call.expected()
-    with pytest.warns(dl.LayoutWarning, match='field "inp": dtype: float32'):
+    with pytest.warns(dl.LayoutWarning, match='field "inp": dtype: expected float64, got float32'):
         wrap(stencil, on_mismatch="copy")(**{**call.arrays, "inp": inp, "out": out}, **WEIGHTED)
     assert np.array_equal(out.to_numpy(), expected)

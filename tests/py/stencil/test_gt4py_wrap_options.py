@@ -74,7 +74,7 @@ def test_copies_are_warned_of_at_the_call(quick: Any, frozen: bool) -> None:
     call = Call(quick)
     call.arrays["inp"] = call.arrays["inp"].astype("f4")
     stencil = quick.freeze(origin=frozen_origin(), domain=DOMAIN) if frozen else quick
-    with pytest.warns(dl.LayoutWarning, match=r'^field "inp": dtype: float32') as caught:
+    with pytest.warns(dl.LayoutWarning, match=r'^field "inp": dtype: expected float64, got float32') as caught:
         wrap(stencil, on_mismatch="copy")(**call.arrays, **(PLAIN if frozen else WEIGHTED))
     assert {warning.filename for warning in caught} == {__file__}
 
@@ -191,7 +191,7 @@ def test_labels_that_cannot_be_translated(adding: Any, xarray: Any) -> None:
     field = xarray.DataArray(cube(*DOMAIN), dims=("i", "j", "k"))
     turned = xarray.DataArray(cube(*DOMAIN), dims=("lev", "x", "y"))
     for argument, options, message in [
-        (field, {}, r"dims: \(i, j, k\); .* wrap\(..., labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
+        (field, {}, r"dims: .* got \(i, j, k\); .* wrap\(..., labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
         # Nothing pairs these labels by position.
         (
             turned,

@@ -156,7 +156,7 @@ def test_types_and_numbers_of_a_call_are_checked(library: Path) -> None:
     for arguments, keywords, message in (
         ((1, 2, 3, 4), {}, "takes 3 arguments: inp, out, scale; got 4"),
         ((1,), {"inp": 2}, "two values for 'inp'"),
-        ((1, 2), {}, "lacks the argument 'scale'"),
+        ((1, 2), {}, "the argument 'scale' is missing"),
     ):
         with pytest.raises(TypeError, match=message):
             wrapped(*arguments, **keywords)

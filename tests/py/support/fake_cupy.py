@@ -93,6 +93,10 @@ class FakeCuPy:
                 array.values, array.device = values, Device(Device.current())
                 return array
 
+            @property
+            def nbytes(self) -> int:
+                return self.values.nbytes
+
             def copy(self, order: str = "C") -> ndarray:
                 calls.append(f"copy {order}")
                 return self.holding(self.values.copy("K" if order == "K" else "C"))

@@ -96,7 +96,7 @@ impl PyTensor {
 
     /// Returns the field with other names for some of its labels, on the same memory: a mapping, as in xarray.
     ///
-    /// Raises `DimsError` for a label that the field lacks.
+    /// Raises `DimsError` for a label that the field does not have.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3), dims="x y").rename({"x": "I"}).dims

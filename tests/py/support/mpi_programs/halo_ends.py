@@ -83,7 +83,7 @@ def finalized() -> None:
         lambda: mpi.buffer(field),
     ]
     for call in calls:
-        with pytest.raises(dl.Error, match="MPI was finalized"):
+        with pytest.raises(dl.Error, match="MPI.Finalize"):
             call()
     exchange.free()
 

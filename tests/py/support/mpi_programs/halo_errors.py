@@ -138,7 +138,7 @@ AGREED: dict[str, tuple[list[dl.Tensor], list[dl.Tensor], Says]] = {
     "another shape": (
         [FIRST],
         [on(1, field(points=6), FIRST)],
-        {1: "LayoutError: field 0: 10 points along I", 3: FAILED + "it failed on rank 1"},
+        {1: "LayoutError: field 0: expected 8 points along I", 3: FAILED + "it failed on rank 1"},
     ),
     "without the dimension of the neighbours": ([PLANE], [on(0, FIRST, PLANE)], {0: "RankError"}),
 }
