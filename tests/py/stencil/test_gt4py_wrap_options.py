@@ -196,7 +196,7 @@ def test_labels_that_cannot_be_translated(adding: Any, xarray: Any) -> None:
         (
             turned,
             {},
-            r"dims: \(lev, x, y\); .* labels={'lev': \.{3}, 'x': \.{3}, 'y': \.{3}}\), where each .* \('I', 'J', 'K'\)",
+            r"dims: .* got \(lev, x, y\); .* labels={'lev': \.{3}, 'x': \.{3}, 'y': \.{3}}\), where each .* \('I', 'J', 'K'\)",
         ),
         (turned, {"labels": {"x": "I"}}, r"dims: \(lev, I, y\); .* labels={'x': 'I', 'lev': \.\.\., 'y': \.\.\.}\)"),
         (field, {"labels": {"i": "I", "j": "I", "k": "K"}}, "dims: .*; labels=.* gives two of them the same label"),

@@ -83,7 +83,7 @@ def finalized() -> None:
         lambda: mpi.buffer(field),
     ]
     for call in calls:
-        with pytest.raises(dl.Error, match="MPI.Finalize"):
+        with pytest.raises(dl.Error, match=r"MPI\.Finalize"):
             call()
     exchange.free()
 
