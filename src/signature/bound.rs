@@ -204,8 +204,8 @@ impl<'a> BoundCall<'a> {
     }
 
     /// Returns the labels and extents of the largest domain that all fields cover, from each origin to its upper halo, or to the points
-    /// that the kernel reads above it ([`FieldSpec::boundary`]): I, J and K first, then users' labels in order of appearance. Data
-    /// dimensions belong to no domain.
+    /// that the kernel reads above it ([`FieldSpec::boundary`](crate::FieldSpec::boundary)): I, J and K first, then users' labels
+    /// in order of appearance. Data dimensions belong to no domain.
     ///
     /// Source: `StencilObject._get_max_domain` of GT4Py 1.1.
     ///
