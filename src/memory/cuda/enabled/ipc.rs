@@ -47,7 +47,7 @@ fn uuid(device: Device) -> Result<[u8; 16], DeviceError> {
     // SAFETY: the driver writes to live variables.
     unsafe {
         check(device, "cuDeviceGet", sys::cuDeviceGet(&raw mut number, device.cuda_ordinal()))?;
-        check(device, "cuDeviceGetUuid", sys::cuDeviceGetUuid(&raw mut uuid, number))?;
+        check(device, "cuDeviceGetUuid_v2", sys::cuDeviceGetUuid_v2(&raw mut uuid, number))?;
     }
     Ok(uuid.bytes.map(byte))
 }
