@@ -92,8 +92,8 @@ def asarray(
     if halo is not None:
         # The halo alone would set the origin.
         field = field.with_halo(halo) if origin is None else from_dlpack(field.with_halo(halo), origin=origin)
-    if dtype is None or field.dtype == (asked := empty(0, dtype).dtype):
+    if dtype is None or field.dtype == (given := empty(0, dtype).dtype):
         return field
     if copy is False:
-        raise ExchangeError(f"obj: expected elements of {asked} for copy=False, got {field.dtype}; pass copy=None")
-    return field.astype(asked)
+        raise ExchangeError(f"obj: expected elements of {given} for copy=False, got {field.dtype}; pass copy=None")
+    return field.astype(given)

@@ -302,7 +302,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a short UUID": ({"uuid": "01" * 15}, "ExchangeError: name: .* holds no tensor"),
     "no hexadecimal number": ({"handle": "xy"}, "ExchangeError: name: .* holds no tensor"),
     "no text": ({"handle": 3}, "ExchangeError: name: .* holds no tensor"),
-    "a longer block": ({"nbytes": 1 << 40}, "ExchangeError: name: .*a block of 1099511627776 bytes in memory of 2097152"),
+    "a longer block": ({"nbytes": 1 << 40}, "ExchangeError: name: .*a block of 1099511627776 bytes in memory"),
     "shared elements": ({"numbers": [[3, 4], [0, 1]]}, "ExchangeError: name: .* holds no tensor"),
     "no alignment": (
         {"metadata": [None, None, None, False, None, "none", 1 << 20, None]},

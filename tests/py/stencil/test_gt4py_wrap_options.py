@@ -200,7 +200,7 @@ def test_labels_that_cannot_be_translated(adding: Any, xarray: Any) -> None:
         ),
         (turned, {"labels": {"x": "I"}}, r".*got \(lev, I, y\); .* labels={'x': 'I', 'lev': \.\.\., 'y': \.\.\.}\)"),
         (field, {"labels": {"i": "I", "j": "I", "k": "K"}}, "dims: expected each label once, .* by labels="),
-        (field, {"labels": {"i": "I", "j": "J"}}, r"dims: .*got \(I, J, k\); .* labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
+        (field, {"labels": {"i": "I", "j": "J"}}, r".*got \(I, J, k\); .* labels={'i': 'I', 'j': 'J', 'k': 'K'}\)"),
     ]:
         with pytest.raises(dl.DimsError, match=f'^field "inp": {message}'):
             wrap(adding, **options)(argument, cube(*DOMAIN))  # type: ignore[arg-type]
