@@ -27,7 +27,7 @@ MUCH = 1.1
 
 #: Operation and peer of the rows in the README.
 IN_README = (
-    ("`describe(torch.Tensor)`", "`tvm_ffi.from_dlpack(torch.Tensor)`"),
+    ("`describe(ndarray)`", "`nanobind(ndarray)`"),
     ("`from_dlpack(ndarray)`", "`np.from_dlpack(ndarray)`"),
     ("`Signature.bind`, 4 numpy fields, each", "GT4Py's `_extract_array_infos`"),
     ("copy into F order, fresh 168 MB, 2 threads", "NumPy"),
@@ -38,7 +38,7 @@ ON_PAGE = (
     ("`empty` of (8, 8, 8), gt:cpu_ifirst", "`np.empty`"),
     ("`zeros` of (8, 8, 8), gt:cpu_ifirst", "`np.zeros`"),
     ("`zeros` of 10 MB again, one pass", "`np.zeros`"),
-    ("`describe(ndarray)`", "`nanobind(ndarray)`"),
+    ("`describe(torch.Tensor)`", "`tvm_ffi.from_dlpack(torch.Tensor)`"),
     ("`describe(jax.Array)`", "`nanobind(jax.Array)`"),
     ("`from_dlpack(torch.Tensor)`", "`tvm_ffi.from_dlpack(torch.Tensor)`"),
     ("`as_torch(tensor)`", "`torch.from_numpy(ndarray)`"),
