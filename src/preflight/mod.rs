@@ -110,8 +110,8 @@ impl Preflight {
         Preflight::zero_copy()
     }
 
-    /// Returns the preflight of an object that cannot be described, from the error's message `"what was found; what is
-    /// allowed"`.
+    /// Returns the preflight of an object that cannot be described, from the error's message: the reason before the first
+    /// semicolon, then how to fix it.
     pub(crate) fn refused(message: &str) -> Preflight {
         let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
         Preflight::impossible(reason, fix)
@@ -278,9 +278,12 @@ mod tests {
 
     #[test]
     fn errors_are_taken_apart() {
-        let found = Preflight::refused("dtype: '>f8' is not native; allowed is: convert; with this");
-        assert_eq!((found.verdict, &*found.reason), (Verdict::Impossible, "dtype: '>f8' is not native"));
-        assert_eq!(found.fix, "allowed is: convert; with this");
+        let found = Preflight::refused("dtype: expected native byte order, got '>f8'; convert it; with this");
+        assert_eq!(
+            (found.verdict, &*found.reason),
+            (Verdict::Impossible, "dtype: expected native byte order, got '>f8'")
+        );
+        assert_eq!(found.fix, "convert it; with this");
         assert_eq!(Preflight::refused("no more than this").to_string(), "impossible: no more than this");
         assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
     }
