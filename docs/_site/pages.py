@@ -17,8 +17,9 @@ OUTSIDE = {
     "examples/README.md": "project/examples.md",
     "examples/rust_extension/README.md": "project/extension.md",
 }
-# A search finds the reference first, and no numbers or changes.
-FIRST, NEVER = "reference/", ("about/measured.md", "project/changelog.md", "contributing/design.md")
+# A search finds functions first, and no numbers or changes.
+FUNCTIONS = re.compile(r"reference/(?!presets|protocols)")
+NEVER = ("about/measured.md", "project/changelog.md", "contributing/design.md")
 SESSION = re.compile(r"^```python\n(?=>>> )", re.MULTILINE)
 LINK = re.compile(r"\[(?P<text>[^][]*)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
@@ -31,9 +32,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Make the links of a page, which lead from file to file of the repository, links of the site, and find sessions."""
+    """Make the links of a page, which lead to files of the repository, links of the site, and mark its sessions."""
     here = page.file.src_uri
-    if here.startswith(FIRST):
+    if FUNCTIONS.match(here):
         page.meta["search"] = {"boost": 4}
     elif here in NEVER:
         page.meta["search"] = {"exclude": True}
