@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from dlfield._native import Tensor, describe
+from dlfield._native import Tensor
 from dlfield.show.picture import Picture, text_width
 from dlfield.show.plane import PADDING, Plane, padding_text
 from dlfield.show.text import dtype_text, values_text
@@ -57,8 +57,7 @@ def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
     padding = padding_text(tensor)
     if padding:
         yield "padding", padding
-    stated = describe(tensor)
-    yield "halo", "not stated" if stated.halo is None else str(stated.halo)
+    yield "halo", str(tensor.halo)
     if any(tensor.origin):
         yield "origin", str(tensor.origin)
     if tensor.readonly:
