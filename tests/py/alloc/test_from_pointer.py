@@ -102,7 +102,7 @@ VECTOR = np.dtype(("f8", (1,)))
 # The error, its words, and the arguments that are not those of two doubles at address 2**20.
 WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (dl.LayoutError, "^shape: .*axis 1", {"shape": (2, -1)}),
-    (dl.LayoutError, "^shape: more than 64", {"shape": (1,) * 65}),
+    (dl.LayoutError, "^shape: expected one entry for each dimension, got more than 64", {"shape": (1,) * 65}),
     (dl.LayoutError, "^shape: .* got 65$", {"shape": (1,) * 64, "dtype": VECTOR}),
     (dl.LayoutError, "^shape: .* 64 bits", {"shape": (BIG,)}),
     (dl.LayoutError, r"^shape: expected less than 2\*\*63 bytes", {"shape": (BIG - 1, 2)}),

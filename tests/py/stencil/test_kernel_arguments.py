@@ -119,7 +119,7 @@ def test_arguments_of_the_decorator_are_checked() -> None:
         dl.kernel(on_mismatch="cast")(step)  # type: ignore[call-overload]
     with pytest.raises(dl.DeviceError, match="tpu"):
         dl.kernel(device="tpu")(step)
-    with pytest.raises(TypeError, match="allow_overlap: 1; allowed is True or False"):
+    with pytest.raises(TypeError, match="allow_overlap: expected True or False, got 1"):
         dl.kernel(allow_overlap=1)(step)  # type: ignore[call-overload]
 
 
