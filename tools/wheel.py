@@ -16,7 +16,15 @@ ROOT = Path(__file__).parents[1]
 # Files of the package besides Python files: types for its users.
 TYPES = ("dlfield/_native.pyi", "dlfield/py.typed")
 MODULE = re.compile(r"dlfield/_native\.(cpython|cp)[\w.-]*\.(so|pyd)")
-METADATA = ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/LICENSE-APACHE", "licenses/LICENSE-MIT")
+METADATA = (
+    "METADATA",
+    "WHEEL",
+    "RECORD",
+    "entry_points.txt",
+    "licenses/LICENSE",
+    "licenses/LICENSE-APACHE",
+    "licenses/LICENSE-MIT",
+)
 
 
 def in_repository(folder: Path) -> set[str]:
