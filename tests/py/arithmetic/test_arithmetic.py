@@ -201,7 +201,7 @@ def test_out_of_another_dtype() -> None:
 
 def test_out_that_does_not_fit() -> None:
     field = dl.zeros((2, 3), dims="IJ")
-    with pytest.raises(dl.DimsError, match=r"out: expected dims with all of \(I, J, K\), .*, got \(I, K\) without J"):
+    with pytest.raises(dl.DimsError, match=r"out: expected dims with all of \(I, J\), .*, got \(I, K\) without J"):
         np.add(field, 1, out=dl.zeros((2, 3), dims="IK"))
     with pytest.raises(dl.LayoutError, match=r'out: expected 3 points in dimension "J", as the result has, got 1'):
         np.add(field, 1, out=dl.zeros((2, 1), dims="IJ"))
@@ -209,7 +209,7 @@ def test_out_that_does_not_fit() -> None:
         np.add(field, 1, out=dl.zeros((2, 3)).as_readonly())
     with pytest.raises(TypeError):
         np.add(field, 1, out=[1, 2])
-    with pytest.raises(dl.LayoutError, match=r"out: an array of shape \[3, 2\]"):
+    with pytest.raises(dl.LayoutError, match=r"out: expected an array .* \(2, 3\), .* got shape \(3, 2\)"):
         np.add(field, 1, out=np.zeros((3, 2)))
 
 

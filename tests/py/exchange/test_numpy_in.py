@@ -175,7 +175,11 @@ def test_wrong_labels_are_named() -> None:
         ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: expected one string for each dimension, got 3"),
         ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: expected an integer, got 'I'"),
         ({"default_origin": "no"}, dl.LayoutError, "default_origin: expected a sequence of integers, got 'no'"),
-        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: expected an integer or a pair .*, got \'no\''),
+        (
+            {"halo": "no"},
+            dl.LayoutError,
+            r'__gt_data_interface__\["halo"\]: .* a pair \(lower, upper\) .*, got \'no\'',
+        ),
         ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: .* got \(5, 5\) at axis 0"),
         (
             {"dims": iter(int, 1)},

@@ -79,7 +79,7 @@ def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
     calls: list[tuple[Any, Any, list[str]]] = [
         (numbers(), fitting, []),
         (numbers("float32"), fitting, ['field "x": dtype: expected float64, got float32; ']),
-        (numbers("float32"), numbers(), ['field "y": layout: [0, 1] for dims (I, J); ']),
+        (numbers("float32"), numbers(), ['field "y": layout: expected (1, 0), got (0, 1) for dims (I, J); ']),
         (numbers("int32"), numbers("float32"), []),
     ]
     for _ in range(2):

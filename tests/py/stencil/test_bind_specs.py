@@ -50,7 +50,7 @@ def test_an_argument_has_one_of_the_types(accepted: list[str] | None, given_name
         (("f8", 3), "expected a type of one element"),
         (("f8", (3,)), "expected a type of one element"),
         ([("a", "f8")], "dtype: .*struct"),
-        ((), "dtype: an empty sequence"),
+        ((), "dtype: .* got an empty sequence"),
         ("float32 | flaot64", "got 'flaot64'; did you mean"),
         ("float32 |", r"expected an element type, .* got 'float32 \|'"),
         (("float32", None), "dtype: expected an element type, .* got None"),
@@ -179,7 +179,9 @@ def test_the_layout_goes_by_the_arguments_labels_if_dims_are_left_out() -> None:
     found = spec(None, backend="gt:cpu_ifirst")
     assert found.layout is None
     for sig in (dl.Signature(x=found), dl.Signature(x=spec(None, layout=(2, 1, 0)))):
-        with pytest.warns(dl.LayoutWarning, match=r'^field "x": layout: expected \(2, 1, 0\), got \(0, 1, 2\).*; this is slow'):
+        with pytest.warns(
+            dl.LayoutWarning, match=r'^field "x": layout: expected \(2, 1, 0\), got \(0, 1, 2\).*; this is slow'
+        ):
             sig.bind(x=np.zeros((3, 4, 5)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -243,7 +245,7 @@ def test_a_copy_is_made_as_the_preset_says(name: str, dims: Any) -> None:
 
 
 def test_bad_presets_are_named() -> None:
-    with pytest.raises(TypeError, match="backend: 5"):
+    with pytest.raises(TypeError, match="backend: expected a string, got 5"):
         spec(backend=5)
     with pytest.warns(dl.LayoutWarning, match=r"backend: 'gtmc' orders strides by .* dims \(x, y\)"):
         spec(("x", "y"), backend="gtmc")
