@@ -207,7 +207,7 @@ def threads() -> bool:
         done = run([*command, "--", *names], **variables)
         results = re.findall(r"^test result: (.*?);", done.stdout, re.MULTILINE)
         print(f"tsan: cargo test {' '.join(target)}: {'; '.join(results)}")
-        wrong += [done.stdout] if done.returncode else []
+        wrong += [done.stdout] if done.returncode or " 0 passed" in "".join(results) else []
     wrong += tsan.reports()
     tsan.make_interpreter()
     tsan.make_modules({".": []})

@@ -32,18 +32,18 @@ def asarray(
 
     Parameters
     ----------
-    obj
+    obj : array, or nested lists
         Any array that `from_dlpack` takes, which shares its memory, or nested lists and numbers, which are copied.
-    dtype
+    dtype : str, type or dtype, optional
         The element type, as for `numpy.asarray`; another one than that of `obj` needs a copy.
-    dims, halo, origin
+    dims, halo, origin : optional
         Labels of the dimensions, halo and origin, instead of those of `obj`, as for `empty`.
-    like
+    like : Tensor or array, optional
         A field, or another array with labels, whose dims, halo and origin the result gets unless they are given: for
         what a framework has computed without them. Of an array of another shape its halo would be a guess: give it.
-    copy
+    copy : bool, optional
         None copies only where it must; True always; False never.
-    device
+    device : str or device, optional
         The device that the memory must be on; None accepts any.
 
     Returns

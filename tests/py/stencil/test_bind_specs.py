@@ -179,9 +179,7 @@ def test_the_layout_goes_by_the_arguments_labels_if_dims_are_left_out() -> None:
     found = spec(None, backend="gt:cpu_ifirst")
     assert found.layout is None
     for sig in (dl.Signature(x=found), dl.Signature(x=spec(None, layout=(2, 1, 0)))):
-        with pytest.warns(
-            dl.LayoutWarning, match=r'^field "x": layout: expected \(2, 1, 0\), got \(0, 1, 2\).*; this is slow'
-        ):
+        with pytest.warns(dl.LayoutWarning, match=r'^field "x": layout: expected \(2, 1, 0\), got \(0, 1, 2\).* slow'):
             sig.bind(x=np.zeros((3, 4, 5)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

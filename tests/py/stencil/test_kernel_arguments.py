@@ -115,7 +115,7 @@ def test_written_fields_may_share_memory_if_the_decorator_says_so() -> None:
 
 
 def test_arguments_of_the_decorator_are_checked() -> None:
-    with pytest.raises(ValueError, match="on_mismatch: .* got 'cast'"):
+    with pytest.raises(ValueError, match=r"on_mismatch: .* got 'cast'"):
         dl.kernel(on_mismatch="cast")(step)  # type: ignore[call-overload]
     with pytest.raises(dl.DeviceError, match="tpu"):
         dl.kernel(device="tpu")(step)
