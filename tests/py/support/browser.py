@@ -60,7 +60,7 @@ def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
 def ask(questions: Sequence[tuple[str, int, str]]) -> list[Any]:
     """Return an answer to each question: an address, the width of the window, and a script that runs in the page.
 
-    The script returns JSON as text. It runs again and again until that is not empty.
+    The script returns JSON as text. It runs again until that is not empty, for ten seconds at most.
     """
     answers: list[Any] = _run(json.dumps(questions))
     return answers
@@ -147,6 +147,7 @@ def answer_all(questions: str) -> None:
     assert browser_page is not None
     left: list[tuple[str, int, str]] = json.loads(questions)
     answers: list[Any] = []
+    tries: list[str | None] = []
 
     def load() -> None:
         if not left:
@@ -164,10 +165,12 @@ def answer_all(questions: str) -> None:
         browser_page.runJavaScript(left[0][2], answer)
 
     def answer(text: str | None) -> None:
-        if not text:
+        tries.append(text)
+        if not text and len(tries) < 100:
             QTimer.singleShot(100, lambda: look(True))
             return
-        answers.append(json.loads(text))
+        answers.append(json.loads(text) if text else None)
+        tries.clear()
         left.pop(0)
         load()
 
