@@ -13,7 +13,7 @@ _MAX_ROWS = 10
 _MAX_COLUMNS = 32
 _CELL = 16
 # Lines as close as those of a text, and the drawing below the table where there is no place next to it.
-_LINE = "text-align:left;padding:0 .6em 0 0;line-height:1.3"
+_LINE = "text-align:left;padding:0 .6em 0 0;line-height:1.2"
 _SIDE_BY_SIDE = "display:flex;flex-wrap:wrap;gap:0 2em;align-items:flex-start"
 _NAMES: dict[str, str] = {"point": "domain", "halo": "halo", "padding": PADDING}
 

@@ -16,6 +16,7 @@ import pytest
 import svg_boxes
 
 SHAPES = Path(__file__).with_name("browser_shapes.js")
+UNFOLD = 'document.querySelectorAll("details").forEach((folded) => { folded.open = true; });'
 # A pixel in the lower left corner of the window.
 MARKED = (1, 2, 3)
 MARK = f"""
@@ -49,7 +50,7 @@ def _luminance(color: tuple[float, float, float]) -> float:
 
 
 def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
-    """Show a page in a window of this width, write a picture of all of it, and return the shapes of each output cell.
+    """Show a page in a window of this width, write a picture of it unfolded, and return the shapes of each output cell.
 
     The keys are the numbers of the cells, as text. Skips the test where a library that Qt loads is missing.
     """
@@ -105,7 +106,7 @@ def main(page: str, screenshot: str, width: str) -> None:
     def loaded(well: bool) -> None:
         if not well:
             raise SystemExit(f"{page}: not loaded")
-        browser_page.runJavaScript("document.documentElement.scrollHeight", grow)
+        browser_page.runJavaScript(f"{UNFOLD} document.documentElement.scrollHeight", grow)
 
     def grow(height: float) -> None:
         view.resize(int(width), int(height))
