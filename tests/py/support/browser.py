@@ -61,7 +61,7 @@ def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
 def ask(questions: Sequence[tuple[str, int, str]]) -> list[Any]:
     """Return an answer to each question: an address, the width of the window, and a script that runs in the page.
 
-    The script returns JSON as text. It runs again until that is not empty, for ten seconds at most.
+    The script returns JSON as text. It runs again until that is not empty, for half a minute at most.
     """
     answers: list[Any] = _run(json.dumps(questions))
     return answers
@@ -167,7 +167,7 @@ def answer_all(questions: str) -> None:
 
     def answer(text: str | None) -> None:
         tries.append(text)
-        if not text and len(tries) < 100:
+        if not text and len(tries) < 300:
             QTimer.singleShot(100, lambda: look(True))
             return
         answers.append(json.loads(text) if text else None)
