@@ -21,7 +21,7 @@ clippy --package dlfield-python
 ! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 ! cargo tree --edges normal --prefix none --features python | grep -E '^cudarc'
 
-oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml).0
 if cargo "+$oldest" --version >/dev/null 2>&1 || rustup --quiet toolchain install --profile minimal "$oldest"; then
     echo "cargo +$oldest check"
     cargo "+$oldest" check --quiet --workspace --all-features

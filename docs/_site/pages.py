@@ -17,8 +17,8 @@ OUTSIDE = {
     "examples/README.md": "project/examples.md",
     "examples/rust_extension/README.md": "project/extension.md",
 }
-# A search finds functions first, and no numbers or changes.
-FUNCTIONS = re.compile(r"reference/(?!presets|protocols)")
+# A search finds functions first, those of `dlfield` before those of its modules, and no numbers or changes.
+FUNCTIONS = {"allocate": 20, "tensor": 10, "exchange": 20, "kernels": 5, "processes": 5, "errors": 5, "cuda": 5}
 NEVER = ("about/measured.md", "project/changelog.md", "contributing/design.md")
 SESSION = re.compile(r"^```python\n(?=>>> )", re.MULTILINE)
 LINK = re.compile(r"\[(?P<text>[^][]*)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
@@ -34,8 +34,9 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Make the links of a page, which lead to files of the repository, links of the site, and mark its sessions."""
     here = page.file.src_uri
-    if FUNCTIONS.match(here):
-        page.meta["search"] = {"boost": 4}
+    boost = FUNCTIONS.get(here.removeprefix("reference/").removesuffix(".md"))
+    if boost:
+        page.meta["search"] = {"boost": boost}
     elif here in NEVER:
         page.meta["search"] = {"exclude": True}
     sources = {target: source for source, target in OUTSIDE.items()}

@@ -42,14 +42,14 @@ class StencilSignature:
     ) -> None:
         self._stencil, self._field_info, self._layouts = stencil, field_info, layouts
         self._device, self._labels = device, options.labels
-        self.dims = {name: gt4py_dims(info) for name, info in field_info.items()}
+        self.dims: dict[str, tuple[str, ...]] = {name: gt4py_dims(info) for name, info in field_info.items()}
         in_place = options.on_mismatch == "raise"
         specs = {
             # If nothing is copied, `Call` warns of a slow layout, once.
             name: gt4py_spec(field_info[name], None if in_place else layout, boundary=False)
             for name, layout in layouts.items()
         }
-        self.signature = _native.Signature(
+        self.signature: _native.Signature = _native.Signature(
             device=device, on_mismatch=options.on_mismatch, allow_overlap=options.allow_overlap, **specs
         )
 

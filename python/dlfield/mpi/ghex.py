@@ -122,8 +122,8 @@ class GhexExchange:
             (*self._spec.widths, *[(0, 0)] * len(rest)),
             (*self._spec.periodic, *[False] * len(rest)),
         )
-        self.pattern = make_pattern(self._context, halos, [self._domain])
-        self.communication = make_communication_object(self._context)
+        self.pattern: Any = make_pattern(self._context, halos, [self._domain])
+        self.communication: Any = make_communication_object(self._context)
 
     @property
     def dims(self) -> tuple[str, ...]:

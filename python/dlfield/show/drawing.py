@@ -35,7 +35,7 @@ class Drawing:
 
     def __init__(self, svg: str, inline: str) -> None:
         #: The picture as the text of an SVG file.
-        self.svg = svg
+        self.svg: str = svg
         self._inline = inline
 
     def save(self, path: str | bytes | os.PathLike[Any]) -> None:

@@ -13,12 +13,12 @@ _MAX_ROWS = 10
 _MAX_COLUMNS = 32
 _CELL = 16
 # Lines as close as those of a text, and the drawing below the table where there is no place next to it.
-_LINE = "text-align:left;padding:0 .6em 0 0;line-height:1.3"
+_LINE = "text-align:left;padding:0 .6em 0 0;line-height:1.2"
 _SIDE_BY_SIDE = "display:flex;flex-wrap:wrap;gap:0 2em;align-items:flex-start"
 _NAMES: dict[str, str] = {"point": "domain", "halo": "halo", "padding": PADDING}
 
 
-def repr_html(tensor: Tensor) -> str:
+def repr_html(tensor: Tensor, halo_is_stated: bool) -> str:
     """Return HTML with the attributes of `tensor`, a drawing of its first rows in memory, and its values, folded.
 
     The HTML is self-contained: no external scripts, styles or links. Its size is bounded for any shape; NumPy's print
@@ -27,13 +27,13 @@ def repr_html(tensor: Tensor) -> str:
     Example
     -------
     >>> import dlfield as dl
-    >>> html = repr_html(dl.zeros((4, 6), halo=((1, 1), (1, 1)), alignment_size=64))
+    >>> html = repr_html(dl.zeros((4, 6), halo=(1, 1), alignment_size=64), True)
     >>> "16 bytes per row" in html and "<svg" in html
     True
     """
     table = "".join(
         f'<tr><th style="{_LINE}">{escape(name)}</th><td style="{_LINE}"><code>{escape(value)}</code></td></tr>'
-        for name, value in _rows(tensor)
+        for name, value in _rows(tensor, halo_is_stated)
     )
     # Some notebooks give `pre` the font of their text, in which columns are not one below the other.
     values = f'<pre style="font-family:monospace">{escape(values_text(tensor))}</pre>'
@@ -44,7 +44,7 @@ def repr_html(tensor: Tensor) -> str:
     )
 
 
-def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
+def _rows(tensor: Tensor, halo_is_stated: bool) -> Iterator[tuple[str, str]]:
     yield "shape", str(tensor.shape)
     yield "dtype", dtype_text(tensor)
     yield "size", size_text(tensor.nbytes)
@@ -57,7 +57,7 @@ def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
     padding = padding_text(tensor)
     if padding:
         yield "padding", padding
-    yield "halo", str(tensor.halo)
+    yield "halo", str(tensor.halo) if halo_is_stated else "not stated"
     if any(tensor.origin):
         yield "origin", str(tensor.origin)
     if tensor.readonly:

@@ -45,15 +45,17 @@ class Plane:
     def __init__(self, tensor: Tensor, max_rows: int, max_columns: int) -> None:
         self._tensor = tensor
         order = _memory_order(tensor)
-        self.inner = order[-1] if order else None
-        self.outer = order[-2] if len(order) > 1 else None
+        self.inner: int | None = order[-1] if order else None
+        self.outer: int | None = order[-2] if len(order) > 1 else None
         #: The index along each dimension that the plane goes through.
-        self.at = [min(start, size - 1) for start, size in zip(tensor.origin, tensor.shape, strict=True)]
+        self.at: list[int] = [min(start, size - 1) for start, size in zip(tensor.origin, tensor.shape, strict=True)]
         #: The dimensions of one index in the plane.
-        self.fixed = order[:-2]
+        self.fixed: list[int] = order[:-2]
         columns = _shown(row_pitch(tensor), max_columns)
         lines = _shown(1 if self.outer is None else tensor.shape[self.outer], max_rows)
-        self.rows = [None if line is None else Row(line, tuple(self._cells(line, columns))) for line in lines]
+        self.rows: list[Row | None] = [
+            None if line is None else Row(line, tuple(self._cells(line, columns))) for line in lines
+        ]
 
     def cells(self) -> Iterator[Cell]:
         """Yield all cells that are not left out."""

@@ -40,7 +40,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
     __slots__ = ()
 
     # Higher than that of tensors, of which it has two.
-    __array_priority__ = 11.0
+    __array_priority__: float = 11.0
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ class SyncState:
     def __init__(self, state: int = SYNC_CLEAN) -> None:
         # Held while copying between the buffers or writing to one, until the state is updated. Waiting for it releases
         # the GIL, as copies do.
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         self._pair: tuple[Tensor, Tensor] | None = None
         self.state = state
 

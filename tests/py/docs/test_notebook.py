@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import browser
+import dlfield as dl
 from browser import Shape
 
 pytest.importorskip("PyQt6")
@@ -114,6 +115,14 @@ def test_pictures_are_whole_and_no_text_covers_another(page: Page) -> None:
                 assert not one.overlaps(other), (one, other)
 
 
+def test_a_field_takes_a_part_of_the_screen(tmp_path: Path) -> None:
+    """The drawing is next to the table, and the values are folded."""
+    field = dl.zeros((12, 10, 6), backend="gt:cpu_ifirst", halo=(1, 1, 0))
+    (tmp_path / "field.html").write_text(f"<body>{field._repr_html_()}</body>")
+    height = "String(document.body.firstElementChild.getBoundingClientRect().height)"
+    assert browser.ask([((tmp_path / "field.html").as_uri(), WIDTH, height)])[0] < 260
+
+
 def test_cells_have_their_colours_in_the_picture(page: Page) -> None:
     """What the browser painted in the middle of each cell of a field's picture; those of `dl.draw` have texts there."""
     seen = set()
@@ -134,9 +143,10 @@ def test_values_are_in_columns(page: Page) -> None:
 
 
 def test_only_what_a_field_has_is_named(page: Page) -> None:
-    named = {
-        name: {"domain", "halo", "padding", "multiple of 64 bytes"}.intersection(page.words(name)) for name in FIELDS
-    }
+    # In the legend of the drawing; the table says of every field whether it has a halo.
+    legends = {name: {shape.box.text for shape in page.cells[name] if shape.tag == "text"} for name in FIELDS}
+    known = {"domain", "halo", "padding", "multiple of 64 bytes"}
+    named = {name: known & {text.partition(",")[0] for text in legend} for name, legend in legends.items()}
     assert named["halo"] == {"domain", "halo"}
     assert named["padding"] == {"domain", "padding", "multiple of 64 bytes"}
     assert named["plain"] == named["large"] == {"domain"}

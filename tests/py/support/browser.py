@@ -16,6 +16,7 @@ import pytest
 import svg_boxes
 
 SHAPES = Path(__file__).with_name("browser_shapes.js")
+UNFOLD = 'document.querySelectorAll("details").forEach((folded) => { folded.open = true; });'
 # A pixel in the lower left corner of the window.
 MARKED = (1, 2, 3)
 MARK = f"""
@@ -49,7 +50,7 @@ def _luminance(color: tuple[float, float, float]) -> float:
 
 
 def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
-    """Show a page in a window of this width, write a picture of all of it, and return the shapes of each output cell.
+    """Show a page in a window of this width, write a picture of it unfolded, and return the shapes of each output cell.
 
     The keys are the numbers of the cells, as text. Skips the test where a library that Qt loads is missing.
     """
@@ -60,7 +61,7 @@ def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
 def ask(questions: Sequence[tuple[str, int, str]]) -> list[Any]:
     """Return an answer to each question: an address, the width of the window, and a script that runs in the page.
 
-    The script returns JSON as text. It runs again and again until that is not empty.
+    The script returns JSON as text. It runs again until that is not empty, for half a minute at most.
     """
     answers: list[Any] = _run(json.dumps(questions))
     return answers
@@ -105,7 +106,7 @@ def main(page: str, screenshot: str, width: str) -> None:
     def loaded(well: bool) -> None:
         if not well:
             raise SystemExit(f"{page}: not loaded")
-        browser_page.runJavaScript("document.documentElement.scrollHeight", grow)
+        browser_page.runJavaScript(f"{UNFOLD} document.documentElement.scrollHeight", grow)
 
     def grow(height: float) -> None:
         view.resize(int(width), int(height))
@@ -147,6 +148,7 @@ def answer_all(questions: str) -> None:
     assert browser_page is not None
     left: list[tuple[str, int, str]] = json.loads(questions)
     answers: list[Any] = []
+    tries: list[str | None] = []
 
     def load() -> None:
         if not left:
@@ -164,10 +166,12 @@ def answer_all(questions: str) -> None:
         browser_page.runJavaScript(left[0][2], answer)
 
     def answer(text: str | None) -> None:
-        if not text:
+        tries.append(text)
+        if not text and len(tries) < 300:
             QTimer.singleShot(100, lambda: look(True))
             return
-        answers.append(json.loads(text))
+        answers.append(json.loads(text) if text else None)
+        tries.clear()
         left.pop(0)
         load()
 

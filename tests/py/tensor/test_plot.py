@@ -24,7 +24,7 @@ def test_exports_are_methods() -> None:
     assert (labelled.dims, labelled.name, labelled.sel(I=2.0).dims) == (("K", "I"), "p", ("K",))
     assert np.shares_memory(labelled.values, field.to_numpy())
     with pytest.raises(TypeError, match="unexpected keyword argument 'coordinates'"):
-        field.to_xarray(coordinates={})
+        field.to_xarray(coordinates={})  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ impl PyTensor {
 
     /// A drawing of the memory layout for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        package::functions(slf.py())?.call_method1(intern!(slf.py(), "repr_html"), (slf,))
+        let halo_is_stated = slf.get().descriptor().halo().is_some();
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "repr_html"), (slf, halo_is_stated))
     }
 }
 
