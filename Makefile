@@ -97,7 +97,7 @@ test-cuda: $(VENV)/.gpu $(VENV)/.example-release ## run the CUDA tests on a GPU,
 bench-cuda: $(VENV)/.gpu $(VENV)/.example-release #: measure on a GPU, and write docs/about/
 	$(RUN) benches/py cuda --write
 
-exhaustive: $(VENV)/.exhaustive $(VENV)/.example $(SIM)/.lib #: what `make test` leaves out: more cases, features, clusters, a browser, fuzz-short
+exhaustive: $(VENV)/.exhaustive $(VENV)/.docs $(VENV)/.example $(SIM)/.lib #: what `make test` leaves out: more cases, features, clusters, a browser, fuzz-short
 	$(parallel) .exhaustive-python .exhaustive-rust
 
 .exhaustive-python:

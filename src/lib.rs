@@ -97,6 +97,8 @@
 // The module needs all of it, an extension or a program without Python parts. So nothing is left out by hand but what needs
 // another crate, and what is not used costs no time to compile.
 #![cfg_attr(not(feature = "module"), allow(dead_code, unused_imports))]
+// On docs.rs each item names the feature that it needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // One error says what to do, and nothing else is reported.
 #![cfg_attr(Py_LIMITED_API, allow(unused_imports))]
 

@@ -21,7 +21,7 @@ test)
     ;;
 exhaustive)
     install --group ray
-    install --group browser || echo "NOT INSTALLED: Chromium for tests/py/docs/test_notebook.py, which is skipped"
+    install --group browser || echo "NOT INSTALLED: Chromium for tests/py/docs/test_notebook.py and test_site.py, which are skipped"
     ;;
 torch)
     echo "Installing PyTorch (gigabytes)"

@@ -1,4 +1,4 @@
-"""Pages of the site that are files outside of docs/, and links that hold both in the repository and on the site."""
+"""What the site does with pages: those that are files outside of docs/, links, sessions, and what a search finds."""
 
 import os
 import posixpath
@@ -13,11 +13,14 @@ ROOT = Path(__file__).parents[2]
 OUTSIDE = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
-    "DESIGN.md": "project/design.md",
-    "SECURITY.md": "project/security.md",
+    ".github/SECURITY.md": "project/security.md",
     "examples/README.md": "project/examples.md",
     "examples/rust_extension/README.md": "project/extension.md",
 }
+# A search finds functions first, and no numbers or changes.
+FUNCTIONS = re.compile(r"reference/(?!presets|protocols)")
+NEVER = ("about/measured.md", "project/changelog.md", "contributing/design.md")
+SESSION = re.compile(r"^```python\n(?=>>> )", re.MULTILINE)
 LINK = re.compile(r"\[(?P<text>[^][]*)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -29,10 +32,16 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Make the links of a page, which lead from file to file of the repository, links of the site."""
+    """Make the links of a page, which lead to files of the repository, links of the site, and mark its sessions."""
     here = page.file.src_uri
+    if FUNCTIONS.match(here):
+        page.meta["search"] = {"boost": 4}
+    elif here in NEVER:
+        page.meta["search"] = {"exclude": True}
     sources = {target: source for source, target in OUTSIDE.items()}
-    return LINK.sub(lambda link: _on_site(link, sources.get(here, f"docs/{here}"), here), markdown)
+    markdown = LINK.sub(lambda link: _on_site(link, sources.get(here, f"docs/{here}"), here), markdown)
+    # Whose prompts and results the copy button leaves out.
+    return SESSION.sub("```pycon\n", markdown)
 
 
 def _on_site(link: re.Match[str], source: str, here: str) -> str:

@@ -3,7 +3,7 @@
 The docstrings are those of the module; `tools/stub_docs.py --write` copies them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final, overload
 
@@ -471,11 +471,30 @@ class Tensor:
     ) -> Tensor:
         """Returns a copy with another element type, and the same labels, layout, padding and alignment.
 
-        `order`, `casting` and `copy` are those of `numpy.ndarray.astype`: "C" or "F" instead of "K" give that order without
-        padding, "A" gives "F" for a field in that order and "C" for others; `casting` is the rule for conversions that are
-        allowed; `copy=False` returns the field itself if it has the element type and the order. On a device, the host converts.
-        Raises `TypeError` for a conversion that the rule does not allow.
+        On a device, the host converts. The parameters are those of `numpy.ndarray.astype`.
 
+        Parameters
+        ----------
+        dtype : str, type or dtype
+            The element type.
+        order : {"C", "F", "A", "K"}, optional
+            "C" or "F" instead of "K" give that order without padding; "A" gives "F" for a field in that order, "C" for others.
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
+            The rule for conversions that are allowed.
+        copy : bool, optional
+            False returns the field itself if it has the element type and the order.
+
+        Returns
+        -------
+        Tensor
+
+        Raises
+        ------
+        TypeError
+            A conversion that the rule does not allow.
+
+        Example
+        -------
         >>> import dlfield as dl
         >>> dl.full(2, 1.9).astype("int32").tolist()
         [1, 1]
@@ -699,6 +718,42 @@ class Tensor:
         >>> import dlfield as dl
         >>> dl.ones(2).to_ndarray()
         array([1., 1.])
+        """
+    def to_torch(self, *, copy: bool | None = None) -> torch.Tensor:
+        """Returns `dlfield.as_torch(self)`, a `torch.Tensor` on the same memory.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((2, 3))
+        >>> field.to_torch().data_ptr() == field.ptr
+        True
+        """
+    def to_jax(self, *, copy: bool | None = None) -> Any:
+        """Returns `dlfield.as_jax(self)`, a `jax.Array` on the same memory if JAX can use it, else on a copy.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((2, 3), backend="jax")
+        >>> field.to_jax().unsafe_buffer_pointer() == field.ptr
+        True
+        """
+    def to_xarray(self, *, name: Hashable | None = None, coords: Any = None) -> xarray.DataArray:
+        """Returns an `xarray.DataArray` on the same memory with the same dims. `dlfield.xarray.to_xarray` has the parameters and
+        errors.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((4, 3), dims="KI").to_xarray(name="pressure").dims
+        ('K', 'I')
+        """
+    def plot(self, axes: Any = None, **keywords: Any) -> Any:
+        """Draws one plane with matplotlib, its halo outside of a red frame, and returns the `Axes`; a field of one dimension as a line.
+
+        The plane has the first two dimensions of more than one point, the first one to the right, at the origin of the others.
+        `axes` are those to draw in, by default new ones. The other keywords are those of `Axes.imshow`, for a line of `Axes.plot`.
+        Raises `ImportError` if matplotlib is not installed, `DimsError` for a field without such dimensions.
+
+        >>> import dlfield as dl
+        >>> axes = dl.zeros((6, 5, 4), halo=(1, 1, 0)).plot()
+        >>> axes.get_xlabel(), axes.get_ylabel(), axes.get_title()
+        ('I', 'J', 'K=0')
         """
     def share(self) -> Tensor:
         """Returns a copy in shared memory with the same layout, padding, alignment and labels; the tensor itself if it is in shared
@@ -1001,31 +1056,31 @@ class FieldSpec:
 
     Parameters
     ----------
-    dtype
+    dtype : str, type or dtype, or several, optional
         The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
         "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
-    dims
+    dims : str or sequence of str, optional
         Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
         have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
         indexed in the argument's own order, regardless of its labels; they bound `BoundCall.domain` if the argument states them.
-    access
+    access : {"r", "w", "rw"}, optional
         "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
         their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
-    layout
+    layout : sequence of int, optional
         The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
         the largest. None: any. Without `dims`, a layout or shape fixes the number of dimensions.
-    alignment_size
+    alignment_size : int, optional
         Alignment in bytes of the first compute point, the element at the origin.
-    shape
+    shape : sequence of int, str or None, optional
         The extents, in the order of `dims`: an integer for a fixed one, None for any, or the name of a size with an optional
         offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, regardless of the labels. None: any extents.
-    optional
+    optional : bool, optional
         Whether the field may be left out, or be None.
-    backend
+    backend : str, optional
         A preset, whose layout and alignment apply unless `layout` or `alignment_size` says otherwise; the device is that of the
         `Signature`. Alignments in elements are converted to bytes; the presets "jax", "torch" and "cupy" align the element at
         index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
-    boundary
+    boundary : sequence of int or pairs, or mapping, optional
         How many points outside of the domain the kernel reads (GT4Py's word): for each dimension a number for both sides or
         `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `BoundCall.domain` leaves out the upper points, and
         a field whose origin, or lower halo, is smaller than the lower ones is a LayoutError.
@@ -1110,20 +1165,20 @@ class Signature:
 
     Parameters
     ----------
-    device
+    device : str or device, optional
         The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX, CuPy, cuda.core or
         Numba. Pinned and managed memory fits the host, which waits for the work on it, and CUDA devices.
-    on_mismatch
+    on_mismatch : {"raise", "copy"}, optional
         What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
         layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
         back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
         for those of less than 16 bits that NumPy itself does not have (float8, int4). The host casts, so another dtype remains an error if
         the host can reach neither the field nor the copy.
-    allow_overlap
+    allow_overlap : bool, optional
         Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
         responsible for the order of its reads and writes. Fields with the same elements share one temporary copy; a
         temporary copy of only one of two fields that overlap is an error.
-    fields
+    fields : FieldSpec
         A `FieldSpec` for each field, by its name.
 
     Raises
@@ -1188,12 +1243,12 @@ class Signature:
 
         Parameters
         ----------
-        annotated
+        annotated : function, class or mapping
             A function or a class with annotations, whose bases count too, or a mapping of names to annotations. Those of fields
             are `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and
             entries of a stencil's `field_info`; each may be `... | None` for a field that may be left out, as one with the
             default None. Others, such as those of scalars, are left out.
-        device, on_mismatch, allow_overlap
+        device, on_mismatch, allow_overlap : optional
             As for `Signature`.
 
         Raises
@@ -1226,11 +1281,11 @@ class Signature:
 
         Parameters
         ----------
-        stencil
+        stencil : stencil of GT4Py
             A stencil of `gtscript.stencil` or `gtscript.lazy_stencil`, which is compiled now, a frozen one, or a wrapped one.
-        device
+        device : str or device, optional
             The device of all fields, by default that of the backend.
-        on_mismatch, allow_overlap
+        on_mismatch, allow_overlap : optional
             As for `Signature`.
 
         Raises
@@ -1402,22 +1457,62 @@ def empty(
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
 ) -> Tensor:
-    """Allocates a field of the given shape (elements per dimension) with undefined values.
+    """Allocates a field of the given shape with undefined values.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    dtype : str, type or dtype, optional
+        What `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
     (8, 80, 800)
@@ -1439,22 +1534,62 @@ def zeros(
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
 ) -> Tensor:
-    """Allocates a field of zeros of the given shape (elements per dimension).
+    """Allocates a field of zeros of the given shape.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    dtype : str, type or dtype, optional
+        What `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> dl.zeros((4, 3), halo=(1, 0)).origin
     (1, 0)
@@ -1476,22 +1611,62 @@ def ones(
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
 ) -> Tensor:
-    """Allocates a field of ones of the given shape (elements per dimension).
+    """Allocates a field of ones of the given shape.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    dtype : str, type or dtype, optional
+        What `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> float(dl.ones((2, 2), "float32")[1, 1])
     1.0
@@ -1514,24 +1689,66 @@ def full(
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
 ) -> Tensor:
-    """Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
+    """Allocates a field of the given shape with every element `fill_value`.
 
     Raises `OverflowError` for an integer that does not fit.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    fill_value : number
+        The value of every element, cast as by `numpy.full`, with its bits kept.
+    dtype : str, type or dtype, optional
+        What `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> float(dl.full((2, 2), -0.0)[0, 0])
     -0.0
@@ -1557,22 +1774,62 @@ def empty_like(
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    layout, alignment, padding and device. The shape cannot be overridden.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    data : array
+        An array of any library, or what NumPy can convert to one.
+    dtype : str, type or dtype, optional
+        As for `empty`; that of `data` if it is not given.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
     (1, 0)
@@ -1598,22 +1855,62 @@ def zeros_like(
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    layout, alignment, padding and device. The shape cannot be overridden.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    data : array
+        An array of any library, or what NumPy can convert to one.
+    dtype : str, type or dtype, optional
+        As for `empty`; that of `data` if it is not given.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl, numpy as np
     >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
     (1, 0)
@@ -1639,22 +1936,62 @@ def ones_like(
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    layout, alignment, padding and device. The shape cannot be overridden.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    data : array
+        An array of any library, or what NumPy can convert to one.
+    dtype : str, type or dtype, optional
+        As for `empty`; that of `data` if it is not given.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
     ('K', 'I')
@@ -1681,22 +2018,64 @@ def full_like(
 
     Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    layout, alignment, padding and device. The shape cannot be overridden.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    data : array
+        An array of any library, or what NumPy can convert to one.
+    fill_value : number
+        The value of every element, cast as by `numpy.full`, with its bits kept.
+    dtype : str, type or dtype, optional
+        As for `empty`; that of `data` if it is not given.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
     7
@@ -1723,23 +2102,63 @@ def from_array(
     `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
     elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
     fit. The other byte order is converted, and `longdouble` if `dtype` is given. Dims, halo and origin come from `data` unless
-    given. Keywords and errors as for `empty`, and for `data` as for `from_dlpack`; `ExchangeError` for a masked point, in
-    lists too, `ValueError` for lists of different lengths.
+    given. Errors for `data` are those of `from_dlpack`; `ExchangeError` for a masked point, in lists too, `ValueError` for
+    lists of different lengths.
 
-    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
-    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
-    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
-    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
-    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
-    JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;
-    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
-    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+    Parameters
+    ----------
+    data : array
+        An array of any library, or what NumPy can convert to one.
+    dtype : str, type or dtype, optional
+        As for `empty`; that of `data` if it is not given.
+    backend : str, optional
+        A preset, such as "gt:cpu_ifirst", whose layout, alignment, padding and device apply.
+    dims : str or sequence of str, optional
+        Labels of the dimensions: "IJK", "lat lon", or a sequence; integers from 0 for data dimensions.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
+    aligned_index : sequence of int or mapping, optional
+        An index; by default the lower halo.
+    padding : {"none", "row"}, optional
+        Whether each row begins at a multiple of the alignment.
+    halo : sequence of int or pairs, or mapping, optional
+        For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.
+    origin : sequence of int or mapping, optional
+        Index of the first compute point; by default the lower halo.
+    device : str or device, optional
+        "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch, JAX,
+        CuPy, cuda.core or Numba.
+    stream : int or stream, optional
+        The CUDA stream that orders the work; by default the current one.
+    buffer : buffer or array, optional
+        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
+        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
-    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
-    stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders
-    strides by I, J and K, and `dims` has several other labels and none of these.
+    Returns
+    -------
+    Tensor
+        In new memory, or in that of `buffer`.
 
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        An argument that does not fit; the message names it.
+    TypeError
+        An argument of another type, as a number for `halo`.
+    MemoryError
+        The allocation failed.
+    ExchangeError, NotAnArrayError
+        The buffer is read-only, or has no memory; a stream for the host.
+
+    Warns
+    -----
+    LayoutWarning
+        `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
     (8, 16)
@@ -1765,25 +2184,25 @@ def from_pointer(
 
     Parameters
     ----------
-    address
+    address : int
         The address of the element at index 0, an integer, also with negative strides. It need not be aligned. 0 only for a
         field without elements.
-    shape
+    shape : int or sequence of int
         Elements per dimension.
-    dtype
+    dtype : str, type or dtype
         The element type, as for `empty`.
-    strides
+    strides : sequence of int, optional
         In bytes, as in `ndarray.strides`, each a multiple of the element size. None for C order.
-    device
+    device : str or device, optional
         Where the memory is: "cpu", "cuda:N", "cuda_host" (pinned) or "cuda_managed". CUDA memory needs the driver, which
         checks it. Work on it that is not yet done must be in the current stream of this thread.
-    dims, halo, origin
+    dims, halo, origin : optional
         As for `empty`.
-    owner
+    owner : object, optional
         Any object. It is kept, and released once, by whichever thread drops the last of the tensor, its views and its
         exports; so an owner whose `__del__` frees the memory frees it at the right time. An owner that refers to the tensor
         is never released. None if the memory outlives all of them anyway.
-    readonly
+    readonly : bool, optional
         Whether the memory must not be written.
 
     Returns
@@ -1828,18 +2247,18 @@ def frombuffer(
 
     Parameters
     ----------
-    buf
+    buf : buffer or array
         Contiguous memory: `bytes`, `bytearray`, `memoryview`, `array.array`, `mmap.mmap`, `SharedMemory.buf`, a ctypes
         array, or an array of any library.
-    shape
+    shape : int or sequence of int
         Elements per dimension.
-    dtype
+    dtype : str, type or dtype
         The element type, as for `empty`.
-    strides
+    strides : sequence of int, optional
         In bytes, as in `ndarray.strides`, each a multiple of the element size. None for C order.
-    offset
+    offset : int, optional
         Bytes from the start of the buffer to the element at index 0.
-    dims, halo, origin
+    dims, halo, origin : optional
         As for `empty`.
 
     Returns
@@ -1883,20 +2302,20 @@ def from_dlpack(
 
     Parameters
     ----------
-    obj
+    obj : array
         Any array with one of the protocols that `describe` lists.
-    device
+    device : str or device, optional
         The device that the memory must be on; None accepts any. A DLPack producer gets it as `dl_device`, other memory is
         copied there. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
         driver checks that CUDA memory is on the device.
-    copy
+    copy : bool, optional
         None copies only if the producer has no memory to share; True always copies, False never.
-    dims
+    dims : str or sequence of str, optional
         Labels of the dimensions, instead of those of `obj`.
-    origin
+    origin : sequence of int or mapping, optional
         Index of the first compute point, instead of that of `obj`. A field of `gt4py.next` begins at the grid's point 0; without
         that point in its domain it needs this argument.
-    stream
+    stream : int or stream, optional
         The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
         object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
         no streams.
@@ -1961,20 +2380,20 @@ def describe(
 
     Parameters
     ----------
-    obj
+    obj : array
         The array. A raw capsule can be described only once: that consumes it.
-    dims
+    dims : str or sequence of str, optional
         Labels of the dimensions, instead of those of `obj`.
-    device
+    device : str or device, optional
         The device that must be able to access the memory; None accepts any. Pinned and managed memory fits the host, which
         waits for the work on it, and CUDA devices. The CUDA and ROCm interfaces do not name the GPU: this
         argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
         device.
-    writable
+    writable : bool, optional
         Whether the memory must be writable. A legacy DLPack capsule has no read-only flag: its memory counts as read-only
         unless True promises that it is writable. `from_dlpack`, `as_numpy`, `as_torch`, `as_cupy` and `Signature.bind` take the
         description as an array, with that promise. Memory of JAX is always read-only.
-    stream
+    stream : int or stream, optional
         The stream that will use the memory, a number as in DLPack or an object with `__cuda_stream__`: its later work waits
         for the producer's work. -1 for no synchronization. None for the current stream of this thread; the host has no
         streams.
@@ -2144,11 +2563,11 @@ def preflight(obj: Any, target: Literal["numpy", "torch", "jax", "cupy"], *, wri
 
     Parameters
     ----------
-    obj
+    obj : array
         Any array that `describe` takes. A raw DLPack capsule can be consumed only once: describe it, and pass that.
-    target
+    target : {"numpy", "torch", "jax", "cupy"}
         "numpy", "torch", "jax" or "cupy".
-    write
+    write : bool, optional
         Whether the framework's array must be writable.
 
     Returns
@@ -2196,9 +2615,28 @@ def register_preset(
 ) -> Preset:
     """Adds a preset for the rest of the process and returns it.
 
-    `alignment` is in elements. `layout` is the ranks of I, J and K (0 is the largest stride), by label; or "C" or "F", by
-    index. Raises `LayoutError` for a name in use, an alignment below 1, or ranks that are not a permutation.
+    Parameters
+    ----------
+    name : str
+        The name that `backend=` will take.
+    alignment : int, optional
+        In elements.
+    layout : {"C", "F"} or sequence of int, optional
+        The ranks of I, J and K, 0 for the largest stride; they go by label. "C" and "F" go by index.
+    device : str or device, optional
+        Where fields are allocated.
 
+    Returns
+    -------
+    Preset
+
+    Raises
+    ------
+    LayoutError
+        A name in use, an alignment below 1, or ranks that are not a permutation.
+
+    Example
+    -------
     >>> import dlfield as dl
     >>> dl.register_preset("mine", alignment=8, layout=(0, 2, 1)).alignment
     8

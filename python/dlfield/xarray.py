@@ -45,11 +45,11 @@ def to_xarray(obj: Any, *, name: Hashable | None = None, coords: Any = None) -> 
 
     Parameters
     ----------
-    obj
+    obj : Tensor or array
         A `Tensor`, or any other object with dims that `as_numpy` accepts.
-    name
+    name : hashable, optional
         The DataArray's name.
-    coords
+    coords : mapping or sequence, optional
         The DataArray's coordinates, as for `xarray.DataArray`.
 
     Returns

@@ -11,8 +11,8 @@ const LOWEST: usize = 1 << 16;
 
 impl Descriptor {
     /// Fills all parts and checks them. `strides` are in units of `1 / 2**shift` elements: elements for 0, bytes for the binary
-    /// logarithm of the element size. That size is a power of two, so shifting right divides; the division is exact if shifting
-    /// back gives the same number.
+    /// logarithm of the element size. That size is a power of two, so shifting right divides, exactly if no bit that is set is
+    /// shifted out.
     #[allow(clippy::too_many_arguments, reason = "a description has this many parts, and the unit of the strides")]
     #[inline(always)]
     pub(super) fn fill(
@@ -35,11 +35,13 @@ impl Descriptor {
         // negative. Until there is one, no product wraps: its factors are below 2**32 and 2**31.
         let (mut numbers, mut products, mut lost) = (0u64, 0u64, 0i64);
         let (mut reach, mut count) = (0u64, 1u64);
+        // The bits of a stride that is not a whole number of elements.
+        let partial = (1i64 << shift) - 1;
         for ((extent, step), (from_shape, from_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides))
         {
             *extent = *from_shape;
             *step = *from_strides >> shift;
-            lost |= (*step << shift) ^ *from_strides;
+            lost |= *from_strides & partial;
             let (last, way) = (from_shape.wrapping_sub(1).cast_unsigned(), step.unsigned_abs());
             numbers |= last | way;
             let distance = last.wrapping_mul(way);

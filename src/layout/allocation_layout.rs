@@ -1,6 +1,5 @@
 //! The offset of every element of a field to allocate.
 
-use super::order::ascending;
 use super::strides::{compute, lcm};
 use super::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise, Spec, check_len, offset, too_many_dims};
 use crate::device::Device;
@@ -166,7 +165,7 @@ impl Spec {
                 Some(dims) => layout.set_by_rule(preset.layout(), dims),
                 None => layout.set_by_rule(preset.layout(), &Dims::standard(self.ndim())),
             },
-            (None, None) => layout.set(ascending(self.ndim())),
+            (None, None) => *layout = Layout::c_order(self.ndim()),
         }
         Ok(())
     }

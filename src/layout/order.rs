@@ -39,7 +39,11 @@ impl Layout {
     /// assert_eq!(dlfield::Layout::c_order(3).to_vec(), [0, 1, 2]);
     /// ```
     pub fn c_order(ndim: usize) -> Layout {
-        Layout(SmallVec::from_slice(ascending(ndim)))
+        const FEW: usize = 16;
+        match ASCENDING.first_chunk::<FEW>() {
+            Some(few) if ndim <= FEW => Layout(SmallVec::from_buf_and_len(*few, ndim)),
+            _ => Layout(SmallVec::from_slice(ascending(ndim))),
+        }
     }
 
     /// Returns the layout with the first dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
@@ -221,13 +225,13 @@ impl Layout {
     /// As [`Layout::by_rule`], in place.
     pub(super) fn set_by_rule(&mut self, rule: LayoutRule, dims: &Dims) {
         match rule {
-            LayoutRule::C => self.set(ascending(dims.len())),
+            LayoutRule::C => *self = Layout::c_order(dims.len()),
             LayoutRule::F => *self = Layout::f_order(dims.len()),
             // Most fields have these dimensions, and the ranks are theirs, unless someone's rule has others than 0, 1 and 2.
             LayoutRule::Grid(ranks)
                 if dims.len() == 3 && dims.is_standard() && (0..3).all(|rank| ranks.contains(&rank)) =>
             {
-                self.set(&ranks);
+                *self = Layout(SmallVec::from_slice(&ranks));
             }
             LayoutRule::Grid(ranks) => {
                 let horizontal = last_horizontal(ranks, dims);
@@ -257,13 +261,6 @@ impl Layout {
         }
     }
 
-    /// Replaces the ranks, in place: for a few dimensions a loop is faster than a copy of memory.
-    #[inline]
-    pub(super) fn set(&mut self, ranks: &[u8]) {
-        self.0.clear();
-        self.0.extend(ranks.iter().copied());
-    }
-
     /// Returns the axes from the smallest stride to the largest, without a list of them.
     pub(super) fn axes_by_stride(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.0.len()).rev().filter_map(|rank| self.0.iter().position(|found| usize::from(*found) == rank))
@@ -287,7 +284,7 @@ fn is_local(label: &str) -> bool {
 
 /// Returns the ranks in C order.
 #[inline]
-pub(super) fn ascending(ndim: usize) -> &'static [u8] {
+fn ascending(ndim: usize) -> &'static [u8] {
     &ASCENDING[..ndim.min(ASCENDING.len())]
 }
 

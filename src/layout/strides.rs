@@ -15,7 +15,11 @@ pub(super) fn compute(
     padding: Padding,
     unit: i64,
 ) -> Option<i64> {
-    strides.resize(shape.len(), 0);
+    // What needs no allocation is made in place, without a loop.
+    match shape.len() {
+        few if few <= strides.inline_size() => *strides = Extents::from_buf_and_len([0; 6], few),
+        many => strides.resize(many, 0),
+    }
     let mut elements = 1i64;
     for (position, axis) in layout.axes_by_stride().enumerate() {
         strides[axis] = elements;

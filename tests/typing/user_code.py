@@ -3,7 +3,7 @@
 A line with two comments at its end is a mistake that both have to find: they report a comment that is not needed.
 """
 
-from typing import Any, Literal, assert_type
+from typing import Annotated, Any, Literal, assert_type
 
 import numpy as np
 import numpy.typing as npt
@@ -105,3 +105,31 @@ def call(field: dl.Tensor) -> tuple[int, ...]:
     assert_type(dl.Signature(device="cpu", on_mismatch="copy", allow_overlap=True, **signature.fields), dl.Signature)
     dl.FieldSpec("f4", access="x")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     return bound.domain if address else ()
+
+
+@dl.kernel
+def smooth(
+    inp: Annotated[dl.Descriptor | Any, dl.FieldSpec("float64", "IJK")],
+    out: Annotated[dl.Descriptor | Any, dl.FieldSpec("float64", "IJK", access="w")],
+    scale: float = 1.0,
+) -> tuple[int, ...]:
+    """Use the fields, which are descriptors; callers pass any array, and are checked for the rest."""
+    print(inp.adress, scale)  # type: ignore[union-attr] # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportAttributeAccessIssue]
+    assert_type(out.shape, tuple[int, ...] | Any)
+    shape: tuple[int, ...] = inp.shape
+    return shape
+
+
+@dl.kernel
+def size(field: Annotated[dl.Descriptor, dl.FieldSpec("float64")]) -> int:
+    """Use the field of a kernel that checked code calls with descriptors."""
+    assert_type(field.shape, tuple[int, ...])
+    return field.nbytes
+
+
+def call_kernels(field: dl.Tensor, array: npt.NDArray[np.float64]) -> int:
+    """Pass fields and arrays."""
+    assert_type(smooth(field, array, 2), tuple[int, ...])
+    smooth(field, array, "no")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    smooth(field)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    return size(dl.describe(field))

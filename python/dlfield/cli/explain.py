@@ -38,7 +38,8 @@ def explain_target(target: str) -> str:
 
 def _file(target: str) -> dl.Tensor:
     try:
-        return dl.open_field(target)
+        # Writable memory without a change of the file: what is said holds for the array that `np.load` returns.
+        return dl.open_field(target, "c" if target.endswith(".npy") else "r")
     except OSError as error:
         raise ExplainError(f"TARGET: cannot open {target}: {error.strerror or error}") from error
     except Exception as error:  # any header of a file

@@ -42,13 +42,13 @@ def empty(
 
     Parameters
     ----------
-    shape
+    shape : int or sequence of int
         Extents of the whole field, its halo included.
-    chunks
+    chunks : int, tuple, dict or str, optional
         Extents of the blocks, in all forms that `dask.array` accepts.
-    dtype
+    dtype : str, type or dtype, optional
         As for `dlfield.empty`.
-    **keywords
+    **keywords : optional
         `backend`, `dims`, `layout`, `alignment_size`, `padding` as for `dlfield.empty`, and `halo` of the whole field.
 
     Returns
@@ -126,7 +126,7 @@ def from_tensor(field: Tensor, chunks: Any = "auto") -> Array:
     ----------
     field
         The field to divide.
-    chunks
+    chunks : int, tuple, dict or str, optional
         Extents of the blocks, in all forms that `dask.array` accepts.
 
     Returns

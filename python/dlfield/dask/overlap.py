@@ -38,19 +38,19 @@ def map_overlap(
 
     Parameters
     ----------
-    func
+    func : callable
         Returns the block, its halo included: one of its arguments, or an array of the same shape. The halo between
         blocks is cut off, that at the edge of the field becomes part of the result.
-    *arrays
+    *arrays : dask.array.Array
         Dask arrays of equal shape and chunks.
-    halo
+    halo : int, sequence of int or pairs, or mapping, optional
         For each dimension the ghost width, or the lower and the upper one, also as a mapping by label. Default: that of
         the first array that has one, which are results of the functions of this module.
-    periodic
+    periodic : str, sequence of str or mapping, optional
         Labels of the periodic dimensions: a text as "IJ" or "lat lon", a sequence, or a mapping of labels to bools.
-    dtype
+    dtype : str, type or dtype, optional
         Of the result; default: that of the first array.
-    **keywords
+    **keywords : optional
         Passed to `func`; not `depth` and `boundary`, which are Dask's words for the halo and periodic dimensions.
 
     Returns

@@ -43,16 +43,16 @@ def empty(
 
     Parameters
     ----------
-    shape
+    shape : sequence of int
         Size of each dimension, zero or more.
-    dtype
+    dtype : str, type or dtype, optional
         Anything `np.dtype()` accepts, ml_dtypes too; a sub-array dtype adds trailing data dimensions. None is float64.
         As in GT4Py the byte order becomes native, and datetime64 and timedelta64 lose their unit.
-    backend
+    backend : str
         Name of a preset: one that is registered in GT4Py, also by `register`, or else one of `dlfield.presets()`.
-    aligned_index
+    aligned_index : sequence of int, optional
         Index of the element whose address is aligned; default: all zeros.
-    dimensions
+    dimensions : sequence of str, optional
         One name for each dimension: "I", "J", "K", digits for data dimensions, or objects with `__gt_axis_name__`.
         Names may repeat; each dimension beyond the I, J and K that are present is a data dimension. Default: I, J, K,
         then data dimensions.
@@ -163,10 +163,10 @@ def from_array(
 
     Parameters
     ----------
-    data
+    data : array
         Anything `np.asarray()` or `as_cupy` accepts, or a gt4py.next Field. With a sub-array `dtype` its last sizes
         must be those of the dtype.
-    dtype
+    dtype : str, type or dtype, optional
         The dtype of the result, to which the values are cast; None keeps the dtype of `data`.
 
     Raises

@@ -97,17 +97,17 @@ def wrap(
 
     Parameters
     ----------
-    stencil
+    stencil : stencil of GT4Py
         A stencil of `gtscript.stencil` or `gtscript.lazy_stencil`, or a frozen one. A lazy stencil is compiled at its
         first call. A wrapped stencil is wrapped anew, with the options of this call.
-    on_mismatch
+    on_mismatch : {"raise", "copy"}, optional
         What to do with an array whose layout or dtype differs from the stencil's: "raise" raises an error for the dtype
         and warns for the layout; "copy" passes a temporary, and copies it back if it is written.
-    allow_overlap
+    allow_overlap : bool, optional
         Whether written fields may share memory with other fields, as when one array is passed twice. The stencil is
         then responsible for the order of its reads and writes. Fields with the same elements share one temporary; a
         temporary for one of two fields that overlap in part is an error.
-    labels
+    labels : mapping of str to str, optional
         The stencil's label for each label of the arrays that differs, as in `{"x": "I", "y": "J", "z": "K"}`. What an
         array states in GT4Py's order I, J, K (`__gt_origin__`) is then in the order of these labels.
 

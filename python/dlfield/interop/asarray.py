@@ -5,6 +5,7 @@ from typing import Any
 from dlfield._native import (
     DTypeError,
     ExchangeError,
+    LayoutError,
     NotAnArrayError,
     Tensor,
     describe,
@@ -31,18 +32,18 @@ def asarray(
 
     Parameters
     ----------
-    obj
+    obj : array, or nested lists
         Any array that `from_dlpack` takes, which shares its memory, or nested lists and numbers, which are copied.
-    dtype
+    dtype : str, type or dtype, optional
         The element type, as for `numpy.asarray`; another one than that of `obj` needs a copy.
-    dims, halo, origin
+    dims, halo, origin : optional
         Labels of the dimensions, halo and origin, instead of those of `obj`, as for `empty`.
-    like
+    like : Tensor or array, optional
         A field, or another array with labels, whose dims, halo and origin the result gets unless they are given: for
-        what a framework has computed without them.
-    copy
+        what a framework has computed without them. Of an array of another shape its halo would be a guess: give it.
+    copy : bool, optional
         None copies only where it must; True always; False never.
-    device
+    device : str or device, optional
         The device that the memory must be on; None accepts any.
 
     Returns
@@ -70,8 +71,11 @@ def asarray(
     asked = any(value is not None for value in (dtype, dims, halo, origin, like, device)) or copy
     if not asked and isinstance(obj, Tensor):
         return obj
+    guessed = None
     if like is not None:
         known = describe(like)
+        if halo is None and known.halo is not None and any(map(any, known.halo)):
+            guessed = known.shape
         dims, halo, origin = (
             getattr(known, name) if given is None else given
             for name, given in (("dims", dims), ("halo", halo), ("origin", origin))
@@ -84,11 +88,13 @@ def asarray(
             raise
         keywords = {"dims": dims, "halo": halo, "origin": origin, "device": device}
         try:
-            return from_array(obj, dtype, **keywords)
+            field = from_array(obj, dtype, **keywords)
         except DTypeError:
             # A conversion that `from_array` does not make, and NumPy's function does.
             field = from_array(obj, **keywords)
-            halo = None
+        halo = None
+    if guessed not in (None, field.shape):
+        raise LayoutError(f"like: expected shape {field.shape} for its halo to fit obj, got {guessed}; give halo= too")
     if halo is not None:
         # The halo alone would set the origin.
         field = field.with_halo(halo) if origin is None else from_dlpack(field.with_halo(halo), origin=origin)

@@ -5,6 +5,8 @@ from typing import Any
 
 _MODULES = {
     "as_cupy": "interop.frameworks",
+    "as_jax": "interop.frameworks",
+    "as_torch": "_native",
     "copied_to_torch": "interop.frameworks",
     "imported": "interop.frameworks",
     "reaches": "interop.frameworks",
@@ -29,10 +31,12 @@ _MODULES = {
     "dims_of": "kernels.annotations",
     "signature_from_annotations": "kernels.annotations",
     "signature_from_stencil": "kernels.annotations",
+    "plot": "show.plot",
     "repr_html": "show.html",
     "repr_text": "show.text",
     "str_text": "show.text",
     "share": "shared_memory",
+    "to_xarray": "xarray",
 }
 
 

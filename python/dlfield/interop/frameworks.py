@@ -29,7 +29,11 @@ from dlfield._native import (
 from dlfield.interop.copies import because, record_copy
 
 # The distribution to install, if its name differs from that of the imported module.
-_DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)", "dask.array": "'dask[array,distributed]'"}
+_DISTRIBUTIONS = {
+    "cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)",
+    "dask.array": "'dask[array,distributed]'",
+    "matplotlib.pyplot": "matplotlib",
+}
 
 # The exceptions that frameworks raise for a dtype that they do not support.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)

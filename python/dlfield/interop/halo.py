@@ -18,17 +18,17 @@ def pad(data: Any, halo: Any, mode: _Mode = "constant", *, constant_values: Any 
 
     Parameters
     ----------
-    data
+    data : array
         Any array that `asarray` takes. All of its points become the domain, its own halo too: pass `domain_view` to
         leave that out.
-    halo
+    halo : int, sequence of int or pairs, or mapping
         Points to add: one number for all dimensions, or for each a number or (lower, upper), or a mapping by label.
-    mode
+    mode : {"constant", "edge", "wrap", "empty"}, optional
         What is in the halo. "constant": `constant_values`; "edge": the nearest point; "wrap": the points of the other
         end, of periodic data; "empty": undefined.
-    constant_values
+    constant_values : number, optional
         The value for "constant".
-    keywords
+    keywords : optional
         `dims` labels `data`; the others are those of `empty`, as `dtype`, `backend`, `layout`, `device`. The default
         layout is that of `data`.
 

@@ -44,8 +44,9 @@ def kernel(
     interfaces and temporary copies are in place, as in a `with` statement. Scalars are checked and passed on, and so is
     the result. The wrapper is a function like the decorated one: as a method, with defaults, pickled by name.
 
-    A parameter that is a field has the annotation `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]` or
-    `gtscript.Field[...]`, which is read and written. With the default None or the annotation `... | None` it may be
+    A parameter that is a field has the annotation `dl.Field[...]`; in code that type checkers read
+    `Annotated[dl.Descriptor | Any, dl.FieldSpec(...)]`, as callers pass any array; or `gtscript.Field[...]`, which is
+    read and written. With the default None or the annotation `... | None` it may be
     None. All others are scalars, annotated with a type: `float` takes integers too, and `float`, `int`, `bool` and
     `complex` take NumPy's scalars; the body gets Python's. A bool is not a number. A scalar type of NumPy takes NumPy's
     scalars without loss, and Python's numbers in its range. Any other class takes its instances, `Any` everything. Only
@@ -53,9 +54,9 @@ def kernel(
 
     Parameters
     ----------
-    function
+    function : function
         The function. Not one that yields or awaits: it would run after its fields were released.
-    device, on_mismatch, allow_overlap
+    device, on_mismatch, allow_overlap : optional
         As for `Signature`.
 
     Returns

@@ -34,13 +34,13 @@ class _FieldAnnotation:
 
     Parameters
     ----------
-    dtype
+    dtype : str, type or dtype, or several
         The element type, or several, as for `FieldSpec`: `"float64"`, `np.float64`, `"float32 | float64"`.
-    dims
+    dims : str or sequence of str, optional
         Labels, as for `FieldSpec`. In a string with blanks, as `"I J K"`, they also name sizes: dimensions with the
         same name have the same size in all fields of a call. `"I+1 J K"` is one larger in I. Digits label data
         dimensions, whose sizes are free. Without this entry, any dimensions.
-    access
+    access : {"r", "w", "rw"}, optional
         `"r"` (the default), `"w"` or `"rw"`.
 
     Raises

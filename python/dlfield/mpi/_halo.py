@@ -27,18 +27,18 @@ class HaloExchange:
     ----------
     comm : mpi4py.MPI.Cartcomm
         The grid of processes, from `Create_cart`. The exchange works on a duplicate of it.
-    spec
+    spec : Tensor, array or sequence of int
         The field of one process, with its halo: a field with dims and halo, such as those to exchange, or its extents
         along `dims`. The extents may differ between processes, the same along each row of the grid.
-    dims
+    dims : str or sequence of str, optional
         The exchanged dimensions, one label for each dimension of `comm`: "IJ", "lat lon", or a sequence.
-    halo
+    halo : int, sequence of int or pairs, or mapping, optional
         Widths of the halo: one number, or for each of `dims` a number or (lower, upper), also as a mapping by label. By
         default that of `spec`. One of them is above 0.
-    periodic
+    periodic : bool, sequence of bool or mapping, optional
         Whether the first and the last process along a dimension are neighbours: one bool, or one for each of `dims`, or
         a mapping by label. By default as in `comm`.
-    shared_memory
+    shared_memory : bool, optional
         Whether neighbours on the same machine pass the fields through memory that MPI lets them share, if it has enough
         of it. The message then says only that they are there.
 
@@ -141,7 +141,7 @@ class HaloExchange:
             halos and other dimensions may differ between the fields, not between the processes. A field may be
             staggered: one with an extent more along a dimension has in its last point the first one of the process
             above, and that point is not exchanged. A halo of 0 counts as that of the specification.
-        halo
+        halo : int, sequence of int or pairs, or mapping, optional
             Widths for this call, as for `HaloExchange`; at most those.
 
         Raises

@@ -50,11 +50,11 @@ class GhexExchange:
     ----------
     comm : mpi4py.MPI.Cartcomm
         The grid of processes, from `Create_cart`. The exchange works on a duplicate of it.
-    spec
+    spec : Tensor, array or sequence of int
         The field of one process, with its dims and halo, such as those to exchange; or its extents along `dims`.
-    dims
+    dims : str or sequence of str, optional
         The exchanged dimensions, one label for each dimension of `comm`.
-    halo, periodic
+    halo, periodic : optional
         As for `HaloExchange`.
 
     Attributes

@@ -1,6 +1,6 @@
 """The elements of a tensor by the cache lines that they are in."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -41,9 +41,10 @@ class Skipped:
 
 
 def memory_lines(tensor: Tensor, limit: int) -> list[Line | Skipped]:
-    """Return the cache lines of a tensor that has elements: all of them, or the first and last `limit // 2`.
+    """Return the cache lines of a tensor that has elements: all, or `limit // 2` from the origin on, and the last.
 
-    More than one line without an element is one `Skipped`. Where elements share memory, each place has one of them.
+    More than one line without an element is one `Skipped`. Where elements share memory, each place has one of them, and
+    the first lines take the place of those at the origin.
 
     Example
     -------
@@ -54,21 +55,24 @@ def memory_lines(tensor: Tensor, limit: int) -> list[Line | Skipped]:
     [(lowest, _)] = _elements(tensor, 1, 1)
     [(highest, _)] = _elements(tensor, -1, 1)
     first = (tensor.ptr + lowest) // LINE
-    lines = _filled(tensor, 1, first, limit + 1)
+    lines = _filled(tensor, _elements(tensor, 1, _enough(tensor, limit + 1)), first, limit + 1)
     cut = None
     if len(lines) > limit:
         half = limit // 2
         # One line more at the end: its last element may go on in the first line that is shown.
-        tail = _filled(tensor, -1, first, half + 1)
+        tail = _filled(tensor, _elements(tensor, -1, _enough(tensor, half + 1)), first, half + 1)
+        tail = sorted(tail, key=_number)[-half:]
+        lines = [line for line in _at_origin(tensor, first, half) if line.number < tail[0].number] or lines
         lines = sorted(lines, key=_number)[:half]
         cut = lines[-1].number
-        lines += sorted(tail, key=_number)[-half:]
+        lines += tail
     lines.sort(key=_number)
     begin, end = tensor.ptr + lowest - first * LINE, tensor.ptr + highest + tensor.itemsize - first * LINE
-    shown: list[Line | Skipped] = [lines[0]]
+    shown: list[Line | Skipped] = [Skipped(lines[0].number, empty=False)] if lines[0].number else []
+    shown.append(lines[0])
     for before, line in pairwise(lines):
         missing = line.number - before.number - 1
-        if before.number == cut:
+        if before.number == cut and missing:
             shown.append(Skipped(missing, empty=False))
         elif missing == 1:
             shown.append(Line(line.number - 1))
@@ -109,12 +113,48 @@ def _elements(tensor: Tensor, sign: int, count: int) -> Iterator[tuple[int, tupl
         yield start + sign * distance, tuple(index)
 
 
-def _filled(tensor: Tensor, sign: int, first: int, limit: int) -> list[Line]:
-    """Return the lines that hold the elements at one end of the memory, until `limit` of them are full."""
+def _enough(tensor: Tensor, lines: int) -> int:
+    """Return how many elements fill so many lines: one more in each, whose first element may begin before it."""
+    return (lines + 1) * (LINE // tensor.itemsize + 1)
+
+
+def _at_origin(tensor: Tensor, first: int, limit: int) -> list[Line]:
+    """Return the lines from that of the first element of the domain on; an empty list if elements share memory."""
+    order = sorted(range(tensor.ndim), key=lambda dimension: -abs(tensor.strides[dimension]))
+    sizes = [tensor.shape[dimension] for dimension in order]
+    steps = [tensor.strides[dimension] for dimension in order]
+    span = tensor.itemsize
+    for size, step in zip(reversed(sizes), reversed(steps), strict=True):
+        if size > 1 and abs(step) < span:
+            return []
+        span += (size - 1) * abs(step)
+    # Counted in the order of addresses, in which a dimension with a negative stride runs backwards.
+    begin, at = 0, 0
+    for dimension, size, step in zip(order, sizes, steps, strict=True):
+        place = min(tensor.origin[dimension], size - 1)
+        begin = begin * size + (place if step >= 0 else size - 1 - place)
+        at += place * step
+    before = LINE // tensor.itemsize
+    numbers = range(max(begin - before, 0), min(begin + _enough(tensor, limit), tensor.size))
+    lines = _filled(tensor, (_counted(tensor, order, number) for number in numbers), first, limit + before + 1)
+    origin = (tensor.ptr + at) // LINE - first
+    return [line for line in lines if line.number >= origin]
+
+
+def _counted(tensor: Tensor, order: list[int], number: int) -> tuple[int, tuple[int, ...]]:
+    """Return offset and index of the element with this number in the order of addresses."""
+    index = [0] * tensor.ndim
+    for dimension in reversed(order):
+        number, place = divmod(number, tensor.shape[dimension])
+        index[dimension] = place if tensor.strides[dimension] >= 0 else tensor.shape[dimension] - 1 - place
+    return sum(place * stride for place, stride in zip(index, tensor.strides, strict=True)), tuple(index)
+
+
+def _filled(tensor: Tensor, elements: Iterable[tuple[int, tuple[int, ...]]], first: int, limit: int) -> list[Line]:
+    """Return the lines that hold these elements, which are in the order of their addresses, until `limit` are full."""
     lines: dict[int, Line] = {}
     started: set[int] = set()
-    # One more in each line, as the first element of a line may begin before it.
-    for offset, index in _elements(tensor, sign, (limit + 1) * (LINE // tensor.itemsize + 1)):
+    for offset, index in elements:
         begin = tensor.ptr + offset - first * LINE
         end = begin + tensor.itemsize
         number = begin // LINE

@@ -1,4 +1,4 @@
-"""HTML of a tensor for notebooks: its attributes, its values, and a drawing of its first rows in memory."""
+"""HTML of a tensor for notebooks: its attributes next to a drawing of its first rows in memory, and its values."""
 
 from collections.abc import Iterator
 from html import escape
@@ -12,15 +12,17 @@ from dlfield.show.text import dtype_text, values_text
 _MAX_ROWS = 10
 _MAX_COLUMNS = 32
 _CELL = 16
+# Lines as close as those of a text, and the drawing below the table where there is no place next to it.
+_LINE = "text-align:left;padding:0 .6em 0 0;line-height:1.3"
+_SIDE_BY_SIDE = "display:flex;flex-wrap:wrap;gap:0 2em;align-items:flex-start"
 _NAMES: dict[str, str] = {"point": "domain", "halo": "halo", "padding": PADDING}
 
 
 def repr_html(tensor: Tensor) -> str:
-    """Return HTML with the attributes of `tensor`, its values, and a drawing of its first rows in memory.
+    """Return HTML with the attributes of `tensor`, a drawing of its first rows in memory, and its values, folded.
 
     The HTML is self-contained: no external scripts, styles or links. Its size is bounded for any shape; NumPy's print
-    options limit the values. It has the colours of the page around it. Halo and padding of 0 are not
-    mentioned.
+    options limit the values. It has the colours of the page around it. A padding of 0 is not mentioned.
 
     Example
     -------
@@ -30,14 +32,16 @@ def repr_html(tensor: Tensor) -> str:
     True
     """
     table = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left"><code>{escape(value)}</code></td></tr>'
+        f'<tr><th style="{_LINE}">{escape(name)}</th><td style="{_LINE}"><code>{escape(value)}</code></td></tr>'
         for name, value in _rows(tensor)
     )
     # Some notebooks give `pre` the font of their text, in which columns are not one below the other.
     values = f'<pre style="font-family:monospace">{escape(values_text(tensor))}</pre>'
     drawing = _drawing(tensor) if tensor.size else "<p>no elements</p>"
-    return f'<div class="dlfield-tensor"><b>dlfield.Tensor</b><table>{table}</table>{values}{drawing}</div>'
+    return (
+        f'<div class="dlfield-tensor"><b>dlfield.Tensor</b><div style="{_SIDE_BY_SIDE}"><table>{table}</table>'
+        f"<div>{drawing}</div></div><details><summary>values</summary>{values}</details></div>"
+    )
 
 
 def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
@@ -53,8 +57,7 @@ def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
     padding = padding_text(tensor)
     if padding:
         yield "padding", padding
-    if any(map(any, tensor.halo)):
-        yield "halo", str(tensor.halo)
+    yield "halo", str(tensor.halo)
     if any(tensor.origin):
         yield "origin", str(tensor.origin)
     if tensor.readonly:
@@ -109,7 +112,7 @@ def _drawing(tensor: Tensor) -> str:
     height = len(plane.rows) * _CELL + 26
     right = picture.legend(1, height - 6, entries)
     svg = picture.svg(max(left + columns * _CELL, right) + 1, height, inline=True)
-    return f"<p>{escape(plane.caption())}</p>{svg}"
+    return f'<p style="margin:0">{escape(plane.caption())}</p>{svg}'
 
 
 def _shortened(label: str) -> str:

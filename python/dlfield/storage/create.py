@@ -35,18 +35,18 @@ def storage(
 
     Parameters
     ----------
-    data
+    data : array, optional
         Anything `np.asarray()` or `dlfield.from_dlpack` accepts.
-    device_data
+    device_data : array, optional
         The values on a device. With `data`, the two are buffers with the same values.
-    copy
+    copy : bool, optional
         False calls `as_storage`.
-    sync_state
+    sync_state : SyncState, optional
         Which of `data` and `device_data` is up to date; default: both.
-    shape, dtype
+    shape, dtype : optional
         Size of each dimension and type of the elements; default: those of the data, and float64 without data. The
         values are cast to `dtype`.
-    defaults, device, managed, dims, halo, layout, aligned_index, alignment_size
+    defaults, device, managed, dims, halo, layout, aligned_index, alignment_size : optional
         As in `empty`.
 
     Returns
@@ -132,12 +132,12 @@ def as_storage(
 
     Parameters
     ----------
-    data, device_data
+    data, device_data : array, optional
         The buffers: arrays that `dlfield.from_dlpack` accepts, or storages.
-    sync_state
+    sync_state : SyncState, optional
         Which buffer is up to date; default: both, or the only one given. For buffers of a storage it must be that
         storage's.
-    shape, dtype, defaults, device, managed, dims, halo, layout, aligned_index, alignment_size
+    shape, dtype, defaults, device, managed, dims, halo, layout, aligned_index, alignment_size : optional
         As in `storage`; they must match the buffers.
 
     Raises

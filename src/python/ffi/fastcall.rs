@@ -1,5 +1,5 @@
 //! Functions with CPython's own calling convention, for calls that take less time than PyO3's generated argument handling
-//! (DESIGN.md has the times).
+//! (docs/contributing/design.md has the times).
 
 #![allow(unsafe_code, reason = "arguments come as raw pointers")]
 

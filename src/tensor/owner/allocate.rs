@@ -46,9 +46,9 @@ impl Owner {
             Err(Error::Memory(_)) if deferred_drop::retry(usize::MAX) => had()?,
             had => had?,
         };
-        let (start, uses) = (block.as_ptr(), block.stream_uses());
+        let (start, uses, is_small) = (block.as_ptr(), block.stream_uses(), block.is_small());
         let owner = OwnerInner::with_stream_uses(OwnerKind::Block(block), uses.into());
-        owner.iter().for_each(|owner| registry::enter(owner, device));
+        owner.iter().filter(|_| !is_small).for_each(|owner| registry::enter(owner, device));
         Ok((Owner(owner), start))
     }
 }

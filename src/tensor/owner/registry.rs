@@ -63,12 +63,10 @@ pub struct MemoryReport {
 /// nobody reads it, so that entries need not be removed.
 static LIST: ForkLock<BTreeMap<usize, BlockInfo>> = ForkLock::new(BTreeMap::new());
 
-/// Enters the block of a new owner, unless it is small.
+/// Enters the block of a new owner.
+#[cold]
 pub(super) fn enter(owner: &Arc<OwnerInner>, device: Device) {
     let OwnerKind::Block(block) = &*owner.kind else { return };
-    if block.is_small() {
-        return;
-    }
     let info = BlockInfo {
         address: block.as_ptr().addr(),
         bytes: block.len(),
@@ -105,22 +103,28 @@ pub(super) fn into_inner(owner: Arc<OwnerInner>) -> Option<OwnerInner> {
 
 impl Owner {
     /// Says for which field the block was allocated.
-    #[inline]
+    #[inline(always)]
     pub(in crate::tensor) fn describe_block(&self, field: &Descriptor) {
-        let Some(inner) = &self.0 else { return };
-        if matches!(&*inner.kind, OwnerKind::Block(block) if !block.is_small()) {
-            LIST.with(|list| {
-                if let Some(entry) = list.get_mut(&Arc::as_ptr(inner).addr()) {
-                    entry.field = Some(BlockField {
-                        nbytes: field.nbytes(),
-                        shape: Extents::from_slice(field.shape()),
-                        dtype: field.dtype(),
-                        dims: field.dims().cloned().unwrap_or_else(|| Dims::standard(field.ndim())),
-                    });
-                }
-            });
+        if let Some(inner) = &self.0
+            && matches!(&*inner.kind, OwnerKind::Block(block) if !block.is_small())
+        {
+            describe(inner, field);
         }
     }
+}
+
+#[cold]
+fn describe(owner: &Arc<OwnerInner>, field: &Descriptor) {
+    LIST.with(|list| {
+        if let Some(entry) = list.get_mut(&Arc::as_ptr(owner).addr()) {
+            entry.field = Some(BlockField {
+                nbytes: field.nbytes(),
+                shape: Extents::from_slice(field.shape()),
+                dtype: field.dtype(),
+                dims: field.dims().cloned().unwrap_or_else(|| Dims::standard(field.ndim())),
+            });
+        }
+    });
 }
 
 /// Lists all large blocks, and counts all others. Other threads may allocate meanwhile.

@@ -68,6 +68,9 @@ UNKNOWN: Any = "reflect"
         (lambda: dl.asarray([1.0], copy=False), dl.NotAnArrayError, "list"),
         (lambda: dl.asarray(np.ones(2), "f4", copy=False), dl.ExchangeError, "copy=False, got float64"),
         (lambda: dl.asarray(np.ones(2), like=dl.zeros((2, 2))), dl.DimsError, "dims"),
+        # Whether an array of another shape has the halo of a field, nobody knows.
+        (lambda: dl.asarray(np.ones((2, 2)), like=dl.zeros((4, 4), halo=(1, 1))), dl.LayoutError, "like"),
+        (lambda: dl.asarray([[1.0, 2.0], [3.0, 4.0]], like=dl.zeros((4, 4), halo=(1, 1))), dl.LayoutError, "like"),
         (lambda: dl.asarray("text"), (dl.DTypeError, dl.NotAnArrayError), "text|str"),
     ],
 )

@@ -42,7 +42,7 @@ MODULES = {
 }
 
 # The libraries that these functions import.
-IMPORTED = {"as_torch": "torch", "as_jax": "jax", "wrap": "gt4py"}
+IMPORTED = {"as_torch": "torch", "to_torch": "torch", "as_jax": "jax", "to_jax": "jax", "wrap": "gt4py"}
 
 
 class Mistake(NamedTuple):

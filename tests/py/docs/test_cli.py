@@ -308,7 +308,8 @@ def test_explain_in_a_program_says_the_same(tmp_path: Path, capsys: pytest.Captu
     """Of a local variable, with the frameworks that are imported."""
     array = np.ones((2, 3)).T
     np.save(tmp_path / "a.npy", array)
-    same = dl.open_field(tmp_path / "a.npy")
+    same = dl.open_field(tmp_path / "a.npy", "c")
+    assert not same.readonly
     status, text = output_of(["explain", str(tmp_path / "a.npy")], capsys)
     first, rest = repr(dl.explain(same)).split("\n", 1)
     assert (status, first.split()) == (0, ["what", "a", "dlfield.Tensor"])

@@ -142,11 +142,9 @@ def test_all_code_of_the_page_is_of_a_kind_that_runs(page: Path) -> None:
             assert sessions or file or (title(page), language) in OTHERS, (language, code)
 
 
-# The README is also the page of the packages, where relative links lead nowhere.
-REPOSITORY = (
-    "https://github.com/dlfield/dlfield/blob/main/",
-    "https://raw.githubusercontent.com/dlfield/dlfield/main/",
-)
+# The README is also the page of the packages, where relative links lead nowhere: pages of the site, and pictures.
+SITE = "https://dlfield.github.io/dlfield/latest/"
+PICTURE = "https://raw.githubusercontent.com/dlfield/dlfield/main/"
 
 
 def all_links(page: Path) -> list[str]:
@@ -177,9 +175,12 @@ def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
 
 def test_the_links_of_the_readme_hold_on_the_page_of_a_package() -> None:
     assert links(README) == []
-    found = [link.removeprefix(start) for link in all_links(README) for start in REPOSITORY if link.startswith(start)]
-    assert len(found) > 15
-    assert [path for path in found if not (ROOT / path.split("#")[0]).exists()] == []
+    nav = (ROOT / "mkdocs.yml").read_text()
+    pages = [link.removeprefix(SITE).rstrip("/") for link in all_links(README) if link.startswith(SITE)]
+    pictures = [link.removeprefix(PICTURE) for link in all_links(README) if link.startswith(PICTURE)]
+    assert len(pages) > 15
+    assert [page for page in pages if f" {page or 'index'}.md\n" not in nav] == []
+    assert [path for path in pictures if not (ROOT / path).exists()] == []
 
 
 def test_the_index_has_all_pages() -> None:
@@ -205,7 +206,7 @@ def test_the_tables_of_comparisons_have_rows_of_the_file() -> None:
 
 
 def test_the_reference_has_all_names() -> None:
-    text = (DOCS / "reference" / "python.md").read_text()
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
     assert [name for name in dl.__all__ if not re.search(rf"(::: |`)(dlfield\.)?{name}\b", text)] == []
 
 

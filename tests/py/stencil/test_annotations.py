@@ -77,6 +77,8 @@ OF_GET_DIMS: list[tuple[Any, Any]] = [
     (Field["float64", "KJ"], ("K", "J")),
     (Annotated[Any, KJ], ("K", "J")),
     (Annotated[np.ndarray, "the field", KJ], ("K", "J")),
+    (Annotated[dl.Descriptor | Any, KJ], ("K", "J")),
+    (Annotated[dl.Descriptor, KJ], ("K", "J")),
     (KJ, ("K", "J")),
     (Optional[Field["float64", "KJ"]], ("K", "J")),  # noqa: UP045 (not the same as X | None)
     (Field["float64", "KJ"] | None, ("K", "J")),

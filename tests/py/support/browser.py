@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,19 +53,33 @@ def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
 
     The keys are the numbers of the cells, as text. Skips the test where a library that Qt loads is missing.
     """
+    cells: dict[str, list[dict[str, Any]]] = _run(str(page), str(screenshot), str(width))
+    return {cell: [_shape(shape) for shape in shapes] for cell, shapes in cells.items()}
+
+
+def ask(questions: Sequence[tuple[str, int, str]]) -> list[Any]:
+    """Return an answer to each question: an address, the width of the window, and a script that runs in the page.
+
+    The script returns JSON as text. It runs again and again until that is not empty.
+    """
+    answers: list[Any] = _run(json.dumps(questions))
+    return answers
+
+
+def _run(*arguments: str) -> Any:
+    """Run this file as a program and return what it writes; skip the test where a library that Qt loads is missing."""
     environment = {
         **os.environ,
         "QT_QPA_PLATFORM": "offscreen",
         # In containers Chromium's own sandbox needs rights that tests do not have; the page is ours.
         "QTWEBENGINE_CHROMIUM_FLAGS": "--no-sandbox --disable-gpu",
     }
-    command = [sys.executable, __file__, str(page), str(screenshot), str(width)]
+    command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     if "ImportError: lib" in done.stderr:
         pytest.skip(f"Chromium can't be loaded: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stdout + done.stderr
-    cells: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
-    return {cell: [_shape(shape) for shape in shapes] for cell, shapes in cells.items()}
+    return json.loads(done.stdout)
 
 
 def _shape(found: dict[str, Any]) -> Shape:
@@ -119,5 +134,47 @@ def main(page: str, screenshot: str, width: str) -> None:
     application.exec()
 
 
+def answer_all(questions: str) -> None:
+    """Write the answers of `ask` to the output, as JSON."""
+    from PyQt6.QtCore import QTimer, QUrl
+    from PyQt6.QtWebEngineWidgets import QWebEngineView
+    from PyQt6.QtWidgets import QApplication
+
+    application = QApplication(sys.argv[:1])
+    view = QWebEngineView()
+    view.show()
+    browser_page = view.page()
+    assert browser_page is not None
+    left: list[tuple[str, int, str]] = json.loads(questions)
+    answers: list[Any] = []
+
+    def load() -> None:
+        if not left:
+            sys.stdout.write(json.dumps(answers))
+            application.quit()
+            return
+        address, width, _ = left[0]
+        view.resize(width, 900)
+        # The same address again would not be loaded.
+        view.load(QUrl(f"{address}?{len(left)}"))
+
+    def look(well: bool) -> None:
+        if not well:
+            raise SystemExit(f"{left[0][0]}: not loaded")
+        browser_page.runJavaScript(left[0][2], answer)
+
+    def answer(text: str | None) -> None:
+        if not text:
+            QTimer.singleShot(100, lambda: look(True))
+            return
+        answers.append(json.loads(text))
+        left.pop(0)
+        load()
+
+    view.loadFinished.connect(look)
+    load()
+    application.exec()
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    answer_all(*sys.argv[1:]) if len(sys.argv) == 2 else main(*sys.argv[1:])

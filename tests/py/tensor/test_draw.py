@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -105,6 +106,26 @@ def test_long_fields_have_their_middle_left_out() -> None:
     assert numbers == [*range(8), *range(992, 1000)]
     assert lines[8] == Skipped(984, empty=False)
     assert any("984 cache lines left out" in text for text in texts(dl.zeros(8000, alignment_size=64)))
+
+
+@pytest.mark.parametrize("layout", [(0, 1, 2), (2, 1, 0)])
+@pytest.mark.parametrize("padded", [{}, {"alignment_size": 64}, {"dtype": "complex128"}])
+def test_large_fields_begin_at_the_origin(layout: tuple[int, ...], padded: dict[str, Any]) -> None:
+    field = dl.zeros((66, 66, 40), layout=layout, halo=(1, 1, 1), **padded)
+    field = field[:, ::-1] if layout[0] else field
+    lines = memory_lines(field, 16)
+    assert isinstance(lines[0], Skipped)
+    shown = [line for line in lines if isinstance(line, Line)]
+    assert len(shown) == 16
+    assert field.origin in [part.index for part in shown[0].parts]
+    all_lines = {line.number: line for line in memory_lines(field, 1_000_000) if isinstance(line, Line)}
+    assert all(all_lines[line.number] == line for line in shown)
+    assert {"domain", "halo"} <= set(texts(field))
+
+
+def test_an_origin_near_the_end_is_shown_with_the_first_lines() -> None:
+    field = dl.zeros(8000, origin=(7999,), alignment_size=64)
+    assert [line.number for line in memory_lines(field, 16) if isinstance(line, Line)][:2] == [0, 1]
 
 
 def test_an_element_that_ends_in_the_first_line_after_the_middle_is_shown_there() -> None:

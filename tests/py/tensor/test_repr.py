@@ -127,11 +127,12 @@ TEXTS: list[tuple[Callable[[], dl.Tensor], list[str], list[str]]] = [
     (lambda: dl.ones((2, 2)), ['<pre style="font-family:monospace">[[1., 1.],\n [1., 1.]]</pre>'], ["&lt;values"]),
     (
         lambda: dl.zeros((3, 5)),
-        ["domain</text>"],
-        ["halo", "origin", "padding", "alignment", "aligned", "multiple", "read-only"],
+        ["domain</text>", "<code>((0, 0), (0, 0))</code>"],
+        ["halo</text>", "origin", ">padding", "alignment", "aligned", "multiple", "read-only"],
     ),
     # Its memory has a halo, but the view does not.
-    (lambda: dl.zeros((6, 5), halo=(1, 1)).domain_view, [], ["halo"]),
+    (lambda: dl.zeros((6, 5), halo=(1, 1)).domain_view, ["<code>((0, 0), (0, 0))</code>"], ["halo</text>"]),
+    (lambda: dl.zeros((6, 5), halo=(1, 0)), ["<code>((1, 1), (0, 0))</code>"], ["not stated"]),
     (lambda: dl.zeros((3, 4)), ["<code>96 bytes</code>"], []),
     (FIELDS["large"], ["<code>4,294,967,296 bytes (4.0 GiB)</code>"], []),
     (

@@ -36,7 +36,7 @@ struct Request<'a, 'py> {
 }
 
 /// Adds `__dlpack__` to the type. Every exchange calls this method, always with keywords: as a plain C method that compares
-/// interned names it takes a quarter less time than with PyO3's generated argument handling (DESIGN.md).
+/// interned names it takes a quarter less time than with PyO3's generated argument handling (docs/contributing/design.md).
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     METHOD.set_on(&py.get_type::<PyTensor>())
 }

@@ -119,6 +119,25 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     Ok(())
 }
 
+/// What the docstrings say of the parameters that are not keywords of all functions. Each line has the space of doc comments.
+macro_rules! own {
+    (shape) => {
+        " Parameters\n ----------\n shape : int or sequence of int\n     Elements per dimension.\n"
+    };
+    (data) => {
+        " Parameters\n ----------\n data : array\n     An array of any library, or what NumPy can convert to one.\n"
+    };
+    (fill_value) => {
+        " fill_value : number\n     The value of every element, cast as by `numpy.full`, with its bits kept.\n"
+    };
+    (dtype of shape) => {
+        " dtype : str, type or dtype, optional\n     What `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.\n"
+    };
+    (dtype of data) => {
+        " dtype : str, type or dtype, optional\n     As for `empty`; that of `data` if it is not given.\n"
+    };
+}
+
 /// Defines an allocation function; all of them have the same keywords. The function with its name returns the definition.
 macro_rules! allocation {
     (
@@ -132,21 +151,7 @@ macro_rules! allocation {
             const TEXT: &str = concat!(
                 stringify!($name), "(", stringify!($first), $(", ", stringify!($value),)? ", dtype=", $dtype, ", *",
                 keywords::text!(), ")\n--\n\n", $($summary, "\n",)*
-                "\n\
-Keywords, each overriding the preset `backend`: `dims` labels the dimensions (\"IJK\", or a sequence of labels,\n\
-which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;\n\
-`alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);\n\
-`padding` is \"none\" or \"row\"; `halo` has one width or pair of widths per dimension; `origin` defaults to the\n\
-lower halo; `device` is \"cpu\", \"cuda:N\", \"cuda_host\" (pinned), \"cuda_managed\", or a device object of PyTorch,\n\
-JAX, CuPy, cuda.core or Numba; `stream` is the CUDA stream that orders the work, by default the current one;\n\
-`buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked\n\
-for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n\
-\n\
-Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another\n\
-type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a\n\
-stream is given for the host, `NotAnArrayError` if it is not memory. Issues a `LayoutWarning` if `backend` orders\n\
-strides by I, J and K, and `dims` has several other labels and none of these.\n\
-\n",
+                "\n", own!($first), $(own!($value),)? own!(dtype of $first), keywords::docs!(),
                 $($example, "\n",)*
             );
             const DOC: &CStr = docstring::of(&const { docstring::unindented::<{ TEXT.len() }>(TEXT) });
@@ -188,7 +193,7 @@ strides by I, J and K, and `dims` has several other labels and none of these.\n\
 }
 
 allocation! {
-    /// Allocates a field of the given shape (elements per dimension) with undefined values.
+    /// Allocates a field of the given shape with undefined values.
     example
     /// >>> import dlfield as dl
     /// >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
@@ -201,7 +206,7 @@ allocation! {
 }
 
 allocation! {
-    /// Allocates a field of zeros of the given shape (elements per dimension).
+    /// Allocates a field of zeros of the given shape.
     example
     /// >>> import dlfield as dl
     /// >>> dl.zeros((4, 3), halo=(1, 0)).origin
@@ -214,7 +219,7 @@ allocation! {
 }
 
 allocation! {
-    /// Allocates a field of ones of the given shape (elements per dimension).
+    /// Allocates a field of ones of the given shape.
     example
     /// >>> import dlfield as dl
     /// >>> float(dl.ones((2, 2), "float32")[1, 1])
@@ -227,7 +232,7 @@ allocation! {
 }
 
 allocation! {
-    /// Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
+    /// Allocates a field of the given shape with every element `fill_value`.
     ///
     /// Raises `OverflowError` for an integer that does not fit.
     example
@@ -246,7 +251,7 @@ allocation! {
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    /// layout, alignment, padding and device. The shape cannot be overridden.
     example
     /// >>> import dlfield as dl
     /// >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
@@ -262,7 +267,7 @@ allocation! {
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    /// layout, alignment, padding and device. The shape cannot be overridden.
     example
     /// >>> import dlfield as dl, numpy as np
     /// >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
@@ -278,7 +283,7 @@ allocation! {
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    /// layout, alignment, padding and device. The shape cannot be overridden.
     example
     /// >>> import dlfield as dl
     /// >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
@@ -294,7 +299,7 @@ allocation! {
     ///
     /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
     /// any array; the rest is derived from the strides of an array of another library. A preset given as `backend` replaces
-    /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+    /// layout, alignment, padding and device. The shape cannot be overridden.
     example
     /// >>> import dlfield as dl
     /// >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
@@ -311,8 +316,8 @@ allocation! {
     /// `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
     /// elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
     /// fit. The other byte order is converted, and `longdouble` if `dtype` is given. Dims, halo and origin come from `data` unless
-    /// given. Keywords and errors as for `empty`, and for `data` as for `from_dlpack`; `ExchangeError` for a masked point, in
-    /// lists too, `ValueError` for lists of different lengths.
+    /// given. Errors for `data` are those of `from_dlpack`; `ExchangeError` for a masked point, in lists too, `ValueError` for
+    /// lists of different lengths.
     example
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides

@@ -36,20 +36,20 @@ and PyTorch refuse to resize it meanwhile, and if a `torch.Tensor` is given othe
 
 Parameters
 ----------
-obj
+obj : array
     Any array with one of the protocols that `describe` lists.
-device
+device : str or device, optional
     The device that the memory must be on; None accepts any. A DLPack producer gets it as `dl_device`, other memory is
     copied there. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
     driver checks that CUDA memory is on the device.
-copy
+copy : bool, optional
     None copies only if the producer has no memory to share; True always copies, False never.
-dims
+dims : str or sequence of str, optional
     Labels of the dimensions, instead of those of `obj`.
-origin
+origin : sequence of int or mapping, optional
     Index of the first compute point, instead of that of `obj`. A field of `gt4py.next` begins at the grid's point 0; without
     that point in its domain it needs this argument.
-stream
+stream : int or stream, optional
     The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
     object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
     no streams.
@@ -217,20 +217,20 @@ Describing memory of a GPU needs neither a driver nor a GPU; the memory is not a
 
 Parameters
 ----------
-obj
+obj : array
     The array. A raw capsule can be described only once: that consumes it.
-dims
+dims : str or sequence of str, optional
     Labels of the dimensions, instead of those of `obj`.
-device
+device : str or device, optional
     The device that must be able to access the memory; None accepts any. Pinned and managed memory fits the host, which
     waits for the work on it, and CUDA devices. The CUDA and ROCm interfaces do not name the GPU: this
     argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
     device.
-writable
+writable : bool, optional
     Whether the memory must be writable. A legacy DLPack capsule has no read-only flag: its memory counts as read-only
     unless True promises that it is writable. `from_dlpack`, `as_numpy`, `as_torch`, `as_cupy` and `Signature.bind` take the
     description as an array, with that promise. Memory of JAX is always read-only.
-stream
+stream : int or stream, optional
     The stream that will use the memory, a number as in DLPack or an object with `__cuda_stream__`: its later work waits
     for the producer's work. -1 for no synchronization. None for the current stream of this thread; the host has no
     streams.

@@ -56,6 +56,63 @@ keywords! {
     backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
 }
 
+/// What docstrings say of the keywords, of the result and of errors. Each line has the space of doc comments.
+macro_rules! keywords_docs {
+    () => {
+        concat!(
+            " backend : str, optional\n",
+            "     A preset, such as \"gt:cpu_ifirst\", whose layout, alignment, padding and device apply.\n",
+            " dims : str or sequence of str, optional\n",
+            "     Labels of the dimensions: \"IJK\", \"lat lon\", or a sequence; integers from 0 for data dimensions.\n",
+            " layout : sequence of int, optional\n",
+            "     The rank of the stride of each dimension, 0 for the largest.\n",
+            " alignment_size : int, optional\n",
+            "     Alignment in bytes of the element at `aligned_index`.\n",
+            " aligned_index : sequence of int or mapping, optional\n",
+            "     An index; by default the lower halo.\n",
+            " padding : {\"none\", \"row\"}, optional\n",
+            "     Whether each row begins at a multiple of the alignment.\n",
+            " halo : sequence of int or pairs, or mapping, optional\n",
+            "     For each dimension the width on both sides, or `(lower, upper)`; a mapping goes by label.\n",
+            " origin : sequence of int or mapping, optional\n",
+            "     Index of the first compute point; by default the lower halo.\n",
+            " device : str or device, optional\n",
+            "     \"cpu\", \"cuda:N\", \"cuda_host\" (pinned), \"cuda_managed\", or a device object of PyTorch, JAX,\n",
+            "     CuPy, cuda.core or Numba.\n",
+            " stream : int or stream, optional\n",
+            "     The CUDA stream that orders the work; by default the current one.\n",
+            " buffer : buffer or array, optional\n",
+            "     Writable, contiguous memory to lay the field into, at the first address in it that is aligned as\n",
+            "     asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n",
+            "\n",
+            " Returns\n",
+            " -------\n",
+            " Tensor\n",
+            "     In new memory, or in that of `buffer`.\n",
+            "\n",
+            " Raises\n",
+            " ------\n",
+            " LayoutError, DimsError, DTypeError, DeviceError\n",
+            "     An argument that does not fit; the message names it.\n",
+            " TypeError\n",
+            "     An argument of another type, as a number for `halo`.\n",
+            " MemoryError\n",
+            "     The allocation failed.\n",
+            " ExchangeError, NotAnArrayError\n",
+            "     The buffer is read-only, or has no memory; a stream for the host.\n",
+            "\n",
+            " Warns\n",
+            " -----\n",
+            " LayoutWarning\n",
+            "     `backend` orders strides by I, J and K, and `dims` has several other labels and none of these.\n",
+            "\n",
+            " Example\n",
+            " -------\n",
+        )
+    };
+}
+
+pub(super) use keywords_docs as docs;
 pub(super) use keywords_text as text;
 
 /// The names of all parameters: a function's own, then the keywords.

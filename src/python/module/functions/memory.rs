@@ -114,25 +114,25 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 ///
 /// Parameters
 /// ----------
-/// address
+/// address : int
 ///     The address of the element at index 0, an integer, also with negative strides. It need not be aligned. 0 only for a
 ///     field without elements.
-/// shape
+/// shape : int or sequence of int
 ///     Elements per dimension.
-/// dtype
+/// dtype : str, type or dtype
 ///     The element type, as for `empty`.
-/// strides
+/// strides : sequence of int, optional
 ///     In bytes, as in `ndarray.strides`, each a multiple of the element size. None for C order.
-/// device
+/// device : str or device, optional
 ///     Where the memory is: "cpu", "cuda:N", "cuda_host" (pinned) or "cuda_managed". CUDA memory needs the driver, which
 ///     checks it. Work on it that is not yet done must be in the current stream of this thread.
-/// dims, halo, origin
+/// dims, halo, origin : optional
 ///     As for `empty`.
-/// owner
+/// owner : object, optional
 ///     Any object. It is kept, and released once, by whichever thread drops the last of the tensor, its views and its
 ///     exports; so an owner whose `__del__` frees the memory frees it at the right time. An owner that refers to the tensor
 ///     is never released. None if the memory outlives all of them anyway.
-/// readonly
+/// readonly : bool, optional
 ///     Whether the memory must not be written.
 ///
 /// Returns
@@ -195,18 +195,18 @@ fn from_pointer<'py>(
 ///
 /// Parameters
 /// ----------
-/// buf
+/// buf : buffer or array
 ///     Contiguous memory: `bytes`, `bytearray`, `memoryview`, `array.array`, `mmap.mmap`, `SharedMemory.buf`, a ctypes
 ///     array, or an array of any library.
-/// shape
+/// shape : int or sequence of int
 ///     Elements per dimension.
-/// dtype
+/// dtype : str, type or dtype
 ///     The element type, as for `empty`.
-/// strides
+/// strides : sequence of int, optional
 ///     In bytes, as in `ndarray.strides`, each a multiple of the element size. None for C order.
-/// offset
+/// offset : int, optional
 ///     Bytes from the start of the buffer to the element at index 0.
-/// dims, halo, origin
+/// dims, halo, origin : optional
 ///     As for `empty`.
 ///
 /// Returns

@@ -74,11 +74,11 @@ impl PyPreflight {
 ///
 /// Parameters
 /// ----------
-/// obj
+/// obj : array
 ///     Any array that `describe` takes. A raw DLPack capsule can be consumed only once: describe it, and pass that.
-/// target
+/// target : {"numpy", "torch", "jax", "cupy"}
 ///     "numpy", "torch", "jax" or "cupy".
-/// write
+/// write : bool, optional
 ///     Whether the framework's array must be writable.
 ///
 /// Returns

@@ -26,9 +26,28 @@ fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Adds a preset for the rest of the process and returns it.
 ///
-/// `alignment` is in elements. `layout` is the ranks of I, J and K (0 is the largest stride), by label; or "C" or "F", by
-/// index. Raises `LayoutError` for a name in use, an alignment below 1, or ranks that are not a permutation.
+/// Parameters
+/// ----------
+/// name : str
+///     The name that `backend=` will take.
+/// alignment : int, optional
+///     In elements.
+/// layout : {"C", "F"} or sequence of int, optional
+///     The ranks of I, J and K, 0 for the largest stride; they go by label. "C" and "F" go by index.
+/// device : str or device, optional
+///     Where fields are allocated.
 ///
+/// Returns
+/// -------
+/// Preset
+///
+/// Raises
+/// ------
+/// LayoutError
+///     A name in use, an alignment below 1, or ranks that are not a permutation.
+///
+/// Example
+/// -------
 /// >>> import dlfield as dl
 /// >>> dl.register_preset("mine", alignment=8, layout=(0, 2, 1)).alignment
 /// 8

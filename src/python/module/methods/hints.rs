@@ -34,16 +34,16 @@ enum Instead {
 }
 
 /// Attributes of the arrays of other libraries, and what to use instead.
-const OF_OTHERS: [(&str, &str); 34] = [
+const OF_OTHERS: [(&str, &str); 30] = [
     ("as_cupy", "dl.as_cupy(field)"),
-    ("as_jax", "dl.as_jax(field)"),
+    ("as_jax", "to_jax()"),
     ("as_numpy", "to_numpy()"),
-    ("as_torch", "dl.as_torch(field)"),
+    ("as_torch", "to_torch()"),
     ("asnumpy", "to_numpy()"),
     ("block_until_ready", "synchronize()"),
     ("clone", "copy()"),
     ("contiguous", "dl.from_array(field, backend='C')"),
-    ("coords", "dlfield.xarray.to_xarray(field, coords=...)"),
+    ("coords", "to_xarray(coords=...)"),
     ("cpu", "to_device('cpu')"),
     ("cuda", "to_device('cuda:0')"),
     ("data_ptr", "ptr"),
@@ -53,22 +53,18 @@ const OF_OTHERS: [(&str, &str); 34] = [
     ("draw", "dl.draw(field)"),
     ("float", "astype('float32')"),
     ("get", "to_device('cpu')"),
-    ("isel", "field[...], or dlfield.xarray.to_xarray(field).isel(...)"),
-    ("jax", "dl.as_jax(field)"),
+    ("isel", "field[...], or to_xarray().isel(...)"),
+    ("jax", "to_jax()"),
     ("numpy", "to_numpy()"),
     ("permute", "transpose(...)"),
-    ("plot", "dlfield.xarray.to_xarray(field).plot()"),
-    ("requires_grad_", "dl.as_torch(field).requires_grad_()"),
+    ("requires_grad_", "to_torch().requires_grad_()"),
     ("roll", "dl.from_array(numpy.roll(field, ...))"),
-    ("sel", "dlfield.xarray.to_xarray(field, coords=...).sel(...)"),
+    ("sel", "to_xarray(coords=...).sel(...)"),
     // NumPy's own would change an array that nobody keeps.
     ("setflags", "as_readonly() for a read-only view"),
     ("to", "to_device(...) for another device, astype(...) for another dtype"),
-    ("to_jax", "dl.as_jax(field)"),
     ("to_pandas", "pandas.DataFrame(field)"),
-    ("to_torch", "dl.as_torch(field)"),
-    ("to_xarray", "dlfield.xarray.to_xarray(field)"),
-    ("torch", "dl.as_torch(field)"),
+    ("torch", "to_torch()"),
     ("values", "to_numpy()"),
 ];
 

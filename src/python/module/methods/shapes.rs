@@ -127,11 +127,30 @@ impl PyTensor {
 
     /// Returns a copy with another element type, and the same labels, layout, padding and alignment.
     ///
-    /// `order`, `casting` and `copy` are those of `numpy.ndarray.astype`: "C" or "F" instead of "K" give that order without
-    /// padding, "A" gives "F" for a field in that order and "C" for others; `casting` is the rule for conversions that are
-    /// allowed; `copy=False` returns the field itself if it has the element type and the order. On a device, the host converts.
-    /// Raises `TypeError` for a conversion that the rule does not allow.
+    /// On a device, the host converts. The parameters are those of `numpy.ndarray.astype`.
     ///
+    /// Parameters
+    /// ----------
+    /// dtype : str, type or dtype
+    ///     The element type.
+    /// order : {"C", "F", "A", "K"}, optional
+    ///     "C" or "F" instead of "K" give that order without padding; "A" gives "F" for a field in that order, "C" for others.
+    /// casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
+    ///     The rule for conversions that are allowed.
+    /// copy : bool, optional
+    ///     False returns the field itself if it has the element type and the order.
+    ///
+    /// Returns
+    /// -------
+    /// Tensor
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     A conversion that the rule does not allow.
+    ///
+    /// Example
+    /// -------
     /// >>> import dlfield as dl
     /// >>> dl.full(2, 1.9).astype("int32").tolist()
     /// [1, 1]

@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::device::Device;
@@ -202,6 +202,61 @@ impl PyTensor {
         cupy::array(slf)
     }
 
+    /// Returns `dlfield.as_torch(self)`, a `torch.Tensor` on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3))
+    /// >>> field.to_torch().data_ptr() == field.ptr
+    /// True
+    #[pyo3(signature = (*, copy=None))]
+    fn to_torch<'py>(slf: &Bound<'py, PyTensor>, copy: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        with_copy(slf, intern!(slf.py(), "as_torch"), copy)
+    }
+
+    /// Returns `dlfield.as_jax(self)`, a `jax.Array` on the same memory if JAX can use it, else on a copy.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), backend="jax")
+    /// >>> field.to_jax().unsafe_buffer_pointer() == field.ptr
+    /// True
+    #[pyo3(signature = (*, copy=None))]
+    fn to_jax<'py>(slf: &Bound<'py, PyTensor>, copy: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        with_copy(slf, intern!(slf.py(), "as_jax"), copy)
+    }
+
+    /// Returns an `xarray.DataArray` on the same memory with the same dims. `dlfield.xarray.to_xarray` has the parameters and
+    /// errors.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((4, 3), dims="KI").to_xarray(name="pressure").dims
+    /// ('K', 'I')
+    #[pyo3(signature = (**keywords), text_signature = "($self, *, name=None, coords=None)")]
+    fn to_xarray<'py>(
+        slf: &Bound<'py, PyTensor>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        package::functions(slf.py())?.call_method(intern!(slf.py(), "to_xarray"), (slf,), keywords)
+    }
+
+    /// Draws one plane with matplotlib, its halo outside of a red frame, and returns the `Axes`; a field of one dimension as a line.
+    ///
+    /// The plane has the first two dimensions of more than one point, the first one to the right, at the origin of the others.
+    /// `axes` are those to draw in, by default new ones. The other keywords are those of `Axes.imshow`, for a line of `Axes.plot`.
+    /// Raises `ImportError` if matplotlib is not installed, `DimsError` for a field without such dimensions.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> axes = dl.zeros((6, 5, 4), halo=(1, 1, 0)).plot()
+    /// >>> axes.get_xlabel(), axes.get_ylabel(), axes.get_title()
+    /// ('I', 'J', 'K=0')
+    #[pyo3(signature = (axes=None, **keywords))]
+    fn plot<'py>(
+        slf: &Bound<'py, PyTensor>,
+        axes: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        package::functions(slf.py())?.call_method(intern!(slf.py(), "plot"), (slf, axes), keywords)
+    }
+
     /// Returns a copy in shared memory with the same layout, padding, alignment and labels; the tensor itself if it is in shared
     /// memory already.
     ///
@@ -242,4 +297,15 @@ impl PyTensor {
         tensor.relabel(metadata)?;
         Ok(PyTensor::new(tensor))
     }
+}
+
+/// The result of a function of the package that shares or copies the memory.
+fn with_copy<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    function: &Bound<'py, PyString>,
+    copy: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let keywords = PyDict::new(tensor.py());
+    keywords.set_item(intern!(tensor.py(), "copy"), copy)?;
+    package::functions(tensor.py())?.call_method(function, (tensor,), Some(&keywords))
 }

@@ -35,20 +35,20 @@ const FEW: usize = 16;
 ///
 /// Parameters
 /// ----------
-/// device
+/// device : str or device, optional
 ///     The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX, CuPy, cuda.core or
 ///     Numba. Pinned and managed memory fits the host, which waits for the work on it, and CUDA devices.
-/// on_mismatch
+/// on_mismatch : {"raise", "copy"}, optional
 ///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
 ///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
 ///     for those of less than 16 bits that NumPy itself does not have (float8, int4). The host casts, so another dtype remains an error if
 ///     the host can reach neither the field nor the copy.
-/// allow_overlap
+/// allow_overlap : bool, optional
 ///     Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
 ///     responsible for the order of its reads and writes. Fields with the same elements share one temporary copy; a
 ///     temporary copy of only one of two fields that overlap is an error.
-/// fields
+/// fields : FieldSpec
 ///     A `FieldSpec` for each field, by its name.
 ///
 /// Raises
@@ -122,12 +122,12 @@ impl PySignature {
     ///
     /// Parameters
     /// ----------
-    /// annotated
+    /// annotated : function, class or mapping
     ///     A function or a class with annotations, whose bases count too, or a mapping of names to annotations. Those of fields
     ///     are `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and
     ///     entries of a stencil's `field_info`; each may be `... | None` for a field that may be left out, as one with the
     ///     default None. Others, such as those of scalars, are left out.
-    /// device, on_mismatch, allow_overlap
+    /// device, on_mismatch, allow_overlap : optional
     ///     As for `Signature`.
     ///
     /// Raises
@@ -166,11 +166,11 @@ impl PySignature {
     ///
     /// Parameters
     /// ----------
-    /// stencil
+    /// stencil : stencil of GT4Py
     ///     A stencil of `gtscript.stencil` or `gtscript.lazy_stencil`, which is compiled now, a frozen one, or a wrapped one.
-    /// device
+    /// device : str or device, optional
     ///     The device of all fields, by default that of the backend.
-    /// on_mismatch, allow_overlap
+    /// on_mismatch, allow_overlap : optional
     ///     As for `Signature`.
     ///
     /// Raises

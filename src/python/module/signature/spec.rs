@@ -44,31 +44,31 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// Parameters
 /// ----------
-/// dtype
+/// dtype : str, type or dtype, or several, optional
 ///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
 ///     "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
-/// dims
+/// dims : str or sequence of str, optional
 ///     Labels in the order in which the kernel indexes the field: a text as "IJK" or "lat lon", or a sequence. A field may
 ///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
 ///     indexed in the argument's own order, regardless of its labels; they bound `BoundCall.domain` if the argument states them.
-/// access
+/// access : {"r", "w", "rw"}, optional
 ///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
 ///     their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
-/// layout
+/// layout : sequence of int, optional
 ///     The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
 ///     the largest. None: any. Without `dims`, a layout or shape fixes the number of dimensions.
-/// alignment_size
+/// alignment_size : int, optional
 ///     Alignment in bytes of the first compute point, the element at the origin.
-/// shape
+/// shape : sequence of int, str or None, optional
 ///     The extents, in the order of `dims`: an integer for a fixed one, None for any, or the name of a size with an optional
 ///     offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, regardless of the labels. None: any extents.
-/// optional
+/// optional : bool, optional
 ///     Whether the field may be left out, or be None.
-/// backend
+/// backend : str, optional
 ///     A preset, whose layout and alignment apply unless `layout` or `alignment_size` says otherwise; the device is that of the
 ///     `Signature`. Alignments in elements are converted to bytes; the presets "jax", "torch" and "cupy" align the element at
 ///     index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
-/// boundary
+/// boundary : sequence of int or pairs, or mapping, optional
 ///     How many points outside of the domain the kernel reads (GT4Py's word): for each dimension a number for both sides or
 ///     `(lower, upper)`, or a mapping by label, as `{"I": 1}` for 0 in the others. `BoundCall.domain` leaves out the upper points, and
 ///     a field whose origin, or lower halo, is smaller than the lower ones is a LayoutError.

@@ -23,6 +23,9 @@ LEFT_OUT = {
     "rust_extension.mixed.by_dlpark": "what dlpark does alone, for comparison",
     "_SharedBlock.find": "needs memory of a CUDA device",
     "Signature.from_stencil": "takes a compiled stencil of GT4Py, whose attributes are read once",
+    "Tensor.plot": "draws with matplotlib, which keeps every figure",
+    "Tensor.to_jax": "does what as_jax does, and JAX keeps arrays of its own",
+    "Tensor.to_xarray": "gives xarray the array of to_numpy",
     "gt4py.wrap": "takes a compiled stencil of GT4Py, whose attributes are read once",
 }
 
