@@ -182,7 +182,7 @@ impl Preset {
         registered.iter().find(|preset| preset.name == name).cloned().ok_or_else(|| {
             let names: Vec<&str> = BUILT_IN.iter().chain(registered.iter()).map(Preset::name).collect();
             let expected = format_args!("one of the presets {}", names.join(", "));
-            LayoutError::new("backend", &expected, &format_args!("{name:?}")).with_fix(&"register_preset adds one")
+            LayoutError::new("backend", &expected, &format_args!("{name:?}"))
         })
     }
 

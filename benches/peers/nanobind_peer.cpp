@@ -36,7 +36,7 @@ static double read_labelled(nb::object object) {
     bool fit = dims.size() == 3;
     for (size_t axis = 0; fit && axis < 3; ++axis)
         fit = PyUnicode_Check(dims[axis].ptr()) && PyUnicode_CompareWithASCIIString(dims[axis].ptr(), labels[axis]) == 0;
-    if (!fit) throw nb::value_error("allowed are the dims I, J, K");
+    if (!fit) throw nb::value_error("expected the dims I, J, K");
     return x(0, 0, 0);
 }
 
@@ -46,20 +46,20 @@ template <typename T, typename Array> static auto &first(Array &x) {
     case 1: return x.template view<T, nb::ndim<1>>()(0);
     case 2: return x.template view<T, nb::ndim<2>>()(0, 0);
     case 3: return x.template view<T, nb::ndim<3>>()(0, 0, 0);
-    default: throw nb::type_error("allowed are one to three dimensions");
+    default: throw nb::type_error("expected one to three dimensions");
     }
 }
 
 static double read_by_type(const nb::ndarray<nb::ro, nb::device::cpu> &x) {
     if (x.dtype() == nb::dtype<float>()) return first<const float>(x);
     if (x.dtype() == nb::dtype<double>()) return first<const double>(x);
-    throw nb::type_error("allowed are float32 and float64");
+    throw nb::type_error("expected float32 or float64");
 }
 
 static void write_by_type(const nb::ndarray<nb::device::cpu> &x) {
     if (x.dtype() == nb::dtype<float>()) first<float>(x) = 1;
     else if (x.dtype() == nb::dtype<double>()) first<double>(x) = 1;
-    else throw nb::type_error("allowed are float32 and float64");
+    else throw nb::type_error("expected float32 or float64");
 }
 
 // The numbers below `stop`, on the memory of a vector, as a NumPy array.

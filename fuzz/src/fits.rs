@@ -75,7 +75,7 @@ fn fits(signature: &Signature, given: &Given<'_>, allows_overlap: bool) -> bool 
     agree && (allows_overlap || apart())
 }
 
-/// The field's axes in the wanted order; `None` if it has other dimensions.
+/// The field's axes in the expected order; `None` if it has other dimensions.
 fn axes(spec: &FieldSpec, field: &Descriptor) -> Option<Vec<usize>> {
     let by_index = (0..field.ndim()).collect();
     match (spec.dims(), field.dims()) {

@@ -151,7 +151,7 @@ class DimsError(Error, ValueError):
     """Labels that are invalid, or contradict each other."""
 
 class DeviceError(Error, RuntimeError):
-    """A device that does not exist, or is not the one wanted."""
+    """A device that does not exist, or is not the expected one."""
 
 class ExchangeError(Error, BufferError, ValueError):
     """Memory or a request of another library that the protocol does not allow."""
@@ -710,7 +710,7 @@ class Tensor:
         >>> dl.zeros(3).to_cupy()
         Traceback (most recent call last):
             ...
-        dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
+        dlfield.NoSuchBufferError: device: expected memory on cuda or cuda_managed, got cpu; copy it with to_device('cuda:0')
         """
     def to_ndarray(self) -> Any:
         """Returns the array of the device's library, on the same memory: NumPy on the host, CuPy on a GPU.
@@ -1169,7 +1169,7 @@ class Signature:
         The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX, CuPy, cuda.core or
         Numba. Pinned and managed memory fits the host, which waits for the work on it, and CUDA devices.
     on_mismatch : {"raise", "copy"}, optional
-        What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
+        What happens to a field with another device, dtype, alignment or layout than expected. "raise": an error, or for
         layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
         back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
         for those of less than 16 bits that NumPy itself does not have (float8, int4). The host casts, so another dtype remains an error if

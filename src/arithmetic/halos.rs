@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 /// ([`crate::Descriptor::halo_is_cut`]): the code that slices decides which points are paired.
 ///
 /// # Errors
-/// [`LayoutError`] naming the dimension and the two fields by their position; allowed are equal halos and origins.
+/// [`LayoutError`] naming the dimension and the two fields by their position, if their halos or origins differ.
 ///
 /// # Example
 /// ```

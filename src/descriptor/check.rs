@@ -124,7 +124,7 @@ impl Descriptor {
                     && got < LOWEST
                 {
                     let expected =
-                        "an address from 0x10000 on, as the tensor has elements and what lies below is no memory";
+                        "an address from 0x10000 on, as the tensor has elements and lower addresses are never memory";
                     return Err(ExchangeError::new("data", &expected, &format_args!("{got:#x}")));
                 }
                 if address.saturating_add(low) < 0

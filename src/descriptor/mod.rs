@@ -91,7 +91,7 @@ impl Descriptor {
     /// 1.
     ///
     /// # Errors
-    /// [`ExchangeError`] naming the part at fault; allowed is what [`Descriptor`] lists, in less than 2**63 bytes.
+    /// [`ExchangeError`] naming the part that breaks what [`Descriptor`] lists, or for 2**63 bytes or more.
     ///
     /// # Example
     /// ```

@@ -64,7 +64,7 @@ impl Spec {
     /// Computes the offset of every element from the start of the block.
     ///
     /// # Errors
-    /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault. Allowed are at most [`MAX_NDIM`] dimensions,
+    /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault. A spec has at most [`MAX_NDIM`] dimensions,
     /// extents of 0 or more, one entry per dimension in every other argument, a permutation as layout, halo widths of 0 or more
     /// that are together at most the extent, origin and aligned index from 0 to the extent, an alignment of 1 byte or more, and
     /// sizes below 2**63 bytes.

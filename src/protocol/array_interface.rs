@@ -177,7 +177,7 @@ impl ArrayInterface<'_> {
         if self.masked {
             return Err(interface
                 .entry("mask", "None", &"a mask, which no other protocol has")
-                .with_fix(&"pass .data, or .filled() to replace masked elements")
+                .with_fix(&"pass the data without it")
                 .into());
         }
         if let Some(stream) = self.stream

@@ -119,7 +119,7 @@ fn refused(text: &str, letters: &str) -> DTypeError {
             ("elements up to d and Zd", "has a width that other libraries do not support", "convert it")
         }
         "c" | "s" | "p" | "u" | "w" => (NUMBERS, "holds text", ""),
-        _ if is_address(text) => (NUMBERS, "holds addresses", "pass the address to from_pointer"),
+        _ if is_address(text) => (NUMBERS, "holds addresses", ""),
         "O" => (NUMBERS, "holds Python objects, which cannot be shared as memory", ""),
         "x" => (NUMBERS, "holds nothing but padding", ""),
         _ if letters.starts_with('(') || letters.starts_with(|first: char| first.is_ascii_digit()) => {

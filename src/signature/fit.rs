@@ -13,7 +13,7 @@ use crate::error::{DTypeError, DimsError, DimsErrorKind, LayoutError, LayoutErro
 use crate::layout::rank_mismatch;
 
 impl FieldSpec {
-    /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
+    /// Permutes the dimensions into the expected order, and sets dims and origin. A copy of the field cannot fix the errors here.
     pub(super) fn orient(&self, field: &mut Descriptor) -> Result<()> {
         if field.ndim() != self.dims_len || !field.set_default_metadata(&self.default_metadata) {
             match &self.dims {
@@ -80,7 +80,7 @@ impl FieldSpec {
     }
 }
 
-/// Permutes the dimensions of a field with labels into the order of those wanted, and gives a field without labels these.
+/// Permutes the dimensions of a field with labels into the expected order, and labels one that has none.
 ///
 /// # Errors
 /// [`DimsError`] for other labels, and for another number of dimensions.

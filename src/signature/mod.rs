@@ -199,9 +199,9 @@ impl Signature {
         self.device
     }
 
-    /// Checks the arguments of a call against the signature, and permutes their dimensions into the wanted order.
+    /// Checks the arguments of a call against the signature, and permutes their dimensions into the expected order.
     ///
-    /// The labels of a field are trusted; a field without labels is taken to be in the wanted order. Without an origin, a
+    /// The labels of a field are trusted; a field without labels is taken to be in the expected order. Without an origin, a
     /// field's compute points start after its lower halo, or at index 0. Descriptors do not know what work is pending on pinned
     /// and managed memory: wait for it first, or use [`Tensor::to_device`] or [`Signature::bind_or_copy`], which wait.
     ///
@@ -243,8 +243,8 @@ impl Signature {
     /// use dlfield::{Access, DType, Dims, FieldSpec, Layout, Signature, Spec, Tensor};
     ///
     /// # fn main() -> dlfield::Result<()> {
-    /// let wanted = FieldSpec::new(DType::F64, Dims::standard(2)).access(Access::Write).layout(Layout::f_order(2));
-    /// let signature = Signature::new([("out", wanted)])?;
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2)).access(Access::Write).layout(Layout::f_order(2));
+    /// let signature = Signature::new([("out", spec)])?;
     /// let out = Tensor::zeros(&Spec::new(&[2, 3], DType::F32))?;
     /// let bound = signature.bind_or_copy(&[("out", &out)])?;
     /// assert_eq!(bound.get("out").unwrap().strides(), [1, 2]);

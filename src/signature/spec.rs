@@ -182,7 +182,7 @@ impl FieldSpec {
         self
     }
 
-    /// Sets what is wanted of each extent, in the order in which the kernel indexes the field: a [`Size`], or a fixed extent, or
+    /// Sets the expected extents, in the order in which the kernel indexes the field: a [`Size`], or a fixed extent, or
     /// `None` for any.
     ///
     /// # Example
@@ -366,7 +366,7 @@ impl FieldSpec {
         }
     }
 
-    /// Returns what is wanted of each extent.
+    /// Returns the expected extents.
     ///
     /// # Example
     /// ```

@@ -223,8 +223,8 @@ impl BoundCall<'_> {
     /// use dlfield::{Access, DType, Dims, FieldSpec, Signature, Spec, Tensor};
     ///
     /// # fn main() -> dlfield::Result<()> {
-    /// let wanted = FieldSpec::new(DType::F64, Dims::standard(1)).access(Access::ReadWrite);
-    /// let signature = Signature::new([("out", wanted)])?;
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(1)).access(Access::ReadWrite);
+    /// let signature = Signature::new([("out", spec)])?;
     /// let out = Tensor::zeros(&Spec::new(&[3], DType::F32))?;
     /// let bound = signature.bind_or_copy(&[("out", &out)])?;
     /// // SAFETY: no other code has the temporary copy, nor `out`.

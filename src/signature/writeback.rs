@@ -15,7 +15,7 @@ use crate::layout::{Layout, Spec};
 use crate::memory::cuda::is_available;
 use crate::tensor::{Owner, Tensor, refuse_brief_memory};
 
-/// A temporary field of the kind that is wanted, and the original that it replaces for a call.
+/// A temporary field of the expected kind, and the original that it replaces for a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Writeback {
     temporary: Tensor,

@@ -15,7 +15,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`DimsError`] if the field has a dimension that is not in `dims`, or `shape` and `dims` have different lengths;
-    /// [`LayoutError`] if an extent of the field is neither 1 nor the wanted one.
+    /// [`LayoutError`] if an extent of the field is neither 1 nor the expected one.
     ///
     /// # Example
     /// ```

@@ -224,7 +224,7 @@ pub(crate) unsafe fn check<T: Element, D: Dimension>(field: &Descriptor) -> Resu
     unsafe { check_memory::<T>(field) }
 }
 
-/// Rejects another element type or number of dimensions than the wanted one, if any.
+/// Rejects another element type or number of dimensions than the expected one, if any.
 #[inline]
 pub(crate) fn check_shape(field: &Descriptor, dtype: Option<DType>, ndim: Option<usize>) -> Result<()> {
     if let Some(wanted) = dtype

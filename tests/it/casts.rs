@@ -96,7 +96,7 @@ fn nearest(number: f64, fraction_bits: u16) -> u16 {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the nearest is wanted")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "expected the nearest")]
 fn write(number: Number, dtype: DType) -> Vec<u8> {
     let single = |number| match number {
         Number::Whole(whole) => whole as f32,
@@ -154,7 +154,7 @@ pub fn specials(dtype: DType) -> Vec<Vec<u8>> {
             };
             (0..=u16::MAX).step_by(29).filter(quiet).map(|bits| bits.to_ne_bytes().to_vec()).collect()
         }
-        #[allow(clippy::cast_possible_truncation, reason = "the nearest is wanted")]
+        #[allow(clippy::cast_possible_truncation, reason = "expected the nearest")]
         DType::F32 => reals.iter().map(|real| (*real as f32).to_ne_bytes().to_vec()).collect(),
         DType::F64 => reals.iter().map(|real| real.to_ne_bytes().to_vec()).collect(),
         DType::C64 => pairs(&specials(DType::F32)),

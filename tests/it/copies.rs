@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// No machine has the memory for a copy of this source, so the error shows whether one was wanted.
+/// No machine has the memory for a copy of this source, so the error shows whether one was needed.
 #[test]
 fn only_a_source_that_meets_the_destination_is_copied_first() {
     let mut memory = [0u64; 8];

@@ -56,7 +56,7 @@ const SAFE_FUNCTIONS: [(&str, Does, Call); 34] = [
     ("bind_or_copy, in another order", Does::Refuse, |field| {
         bind_or_copy(field, FieldSpec::new(DType::F64, Dims::standard(2)).layout(Layout::f_order(2)))
     }),
-    ("bind_or_copy, of what is written", Does::Refuse, |field| {
+    ("bind_or_copy, of the written fields", Does::Refuse, |field| {
         bind_or_copy(field, FieldSpec::new(DType::F32, Dims::standard(2)).access(Access::Write))
     }),
     ("bind_or_copy, of what fits", Does::Nothing, |field| {

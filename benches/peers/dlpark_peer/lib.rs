@@ -23,7 +23,7 @@ mod dlpark_peer {
         let wrong = |what: String| PyTypeError::new_err(what);
         let field = imported.validate().map_err(|error| wrong(error.to_string()))?;
         if field.device().device_type != DLDeviceType::CPU || field.ndim() != 3 || field.num_elements() == 0 {
-            return Err(wrong("allowed are three dimensions on the host".to_owned()));
+            return Err(wrong("expected three dimensions on the host".to_owned()));
         }
         // SAFETY: the producer's promise; the type is checked.
         unsafe { field.offset_data_ptr::<f64>().map(|first| *first) }.map_err(|error| wrong(error.to_string()))
@@ -45,7 +45,7 @@ mod dlpark_peer {
             let wrong = |what: String| PyTypeError::new_err(what);
             let field = self.0.validate().map_err(|error| wrong(error.to_string()))?;
             if field.device().device_type != DLDeviceType::CPU {
-                return Err(wrong("allowed is the host".to_owned()));
+                return Err(wrong("expected memory of the host".to_owned()));
             }
             let strides = field.strides_or_compact().map_err(|error| wrong(error.to_string()))?;
             // SAFETY: the producer's promise; the type is checked.

@@ -44,7 +44,7 @@ pub mod peers {
     fn read_labelled(x: In<'_, f64, Ix3>) -> PyResult<f64> {
         let field = x.labelled()?;
         if !field.dims().is_some_and(|dims| *dims == Dims::standard(3)) {
-            return Err(PyValueError::new_err("x: allowed are the dims I, J, K"));
+            return Err(PyValueError::new_err("x: expected the dims I, J, K"));
         }
         Ok(x.array()[[0, 0, 0]])
     }
@@ -99,7 +99,7 @@ pub mod peers {
         if let Some(first) = numpy_first::<f32>(x)? {
             return Ok(first.into());
         }
-        numpy_first::<f64>(x)?.ok_or_else(|| PyTypeError::new_err("x: allowed are float32 and float64"))
+        numpy_first::<f64>(x)?.ok_or_else(|| PyTypeError::new_err("x: expected float32 or float64"))
     }
 
     /// As `write_by_type`, to a NumPy array.
@@ -108,7 +108,7 @@ pub mod peers {
         if numpy_set_first(x, 1.0f32)? || numpy_set_first(x, 1.0f64)? {
             return Ok(());
         }
-        Err(PyTypeError::new_err("x: allowed are float32 and float64"))
+        Err(PyTypeError::new_err("x: expected float32 or float64"))
     }
 
     /// Returns the first element of a NumPy array with one to three dimensions; `None` if its elements are of another type.

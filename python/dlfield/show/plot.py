@@ -13,8 +13,8 @@ def plot(tensor: Tensor, axes: Any, **keywords: Any) -> Any:
     """Do the work of `Tensor.plot`."""
     pyplot = imported("matplotlib.pyplot", "Tensor.plot")
     long = [dimension for dimension, size in enumerate(tensor.shape) if size > 1][:2]
-    if not long:
-        raise DimsError(f"plot: expected a dimension of more than one point, got shape {tensor.shape}")
+    if not long or 0 in tensor.shape:
+        raise DimsError(f"plot: expected points along at least one dimension, got shape {tensor.shape}")
     # The first point of the domain in all other dimensions.
     at = [min(first, size - 1) for first, size in zip(tensor.origin, tensor.shape, strict=True)]
     others = [dimension for dimension in range(tensor.ndim) if dimension not in long]

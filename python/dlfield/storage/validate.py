@@ -72,7 +72,7 @@ def _index(given: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     try:
         index = tuple(operator.index(entry) for entry in islice(given, len(shape) + 1))
     except TypeError:
-        raise TypeError(f"aligned_index: {given!r} is not a sequence of integers") from None
+        raise TypeError(f"aligned_index: expected a sequence of integers, got {given!r}") from None
     if len(index) != len(shape) or not all(0 <= entry <= size for entry, size in zip(index, shape, strict=True)):
         raise LayoutError(f"aligned_index: found {given!r}, must be an index of the buffer, whose shape is {shape}")
     return index

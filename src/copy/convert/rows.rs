@@ -7,7 +7,7 @@ use super::cast_loop::{CastLoop, row};
 use super::float16;
 use crate::dtype::DType;
 
-/// Selects the loop from one type to the type wanted.
+/// Selects the loop from one type to another.
 macro_rules! loops {
     ($from:ty => $wanted:expr; $($dtype:ident: $to:ty),+; $($half:ident)?) => {
         match $wanted {

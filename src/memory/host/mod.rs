@@ -94,7 +94,7 @@ impl HostMemory {
         Some(memory)
     }
 
-    /// Takes a kept mapping, and clears it if zeros are wanted, or maps fresh zero pages. Untouched pages cost nothing, so the
+    /// Takes a kept mapping, and clears it if it must hold zeros, or maps fresh zero pages. Untouched pages cost nothing, so the
     /// extra bytes for alignment and stagger are address space only.
     fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let huge = bytes >= MMAP_MIN_BYTES;

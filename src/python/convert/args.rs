@@ -10,11 +10,11 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet
 
 use crate::device::Device;
 use crate::dims::Dims;
-use crate::error::ExchangeError;
+use crate::error::{DimsError, ExchangeError, LayoutError};
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::repr;
-use crate::python::ffi::new_error::{new_error, unexpected_keyword};
+use crate::python::ffi::new_error::{ArgumentError, new_error, unexpected_keyword};
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
@@ -27,7 +27,7 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error: PyErr| {
         let py = value.py();
         if error.is_instance_of::<PyOverflowError>(py) {
-            return ErrorKind::Layout.error(format!("{argument}: {} does not fit in 64 bits", shown(value)));
+            return LayoutError::new(argument, &"an integer of 64 bits", &shown(value)).into();
         }
         if error.is_instance_of::<PyTypeError>(py) {
             return not_an_integer(argument, value);
@@ -36,12 +36,18 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
+/// The error for a value of another type.
+#[cold]
+pub fn wrong_type(argument: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    new_error::<PyTypeError>(ArgumentError::new(argument, &expected, &shown(value)))
+}
+
 /// The error for an argument that is not an integer.
 #[cold]
 pub fn not_an_integer(argument: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let whole = value.cast::<PyFloat>().ok().map(|float| float.value()).filter(|float| float.fract() == 0.0);
-    let fix = whole.map_or_else(String::new, |whole| format!("; write {whole:.0}"));
-    new_error::<PyTypeError>(format!("{argument}: {} is not an integer{fix}", shown(value)))
+    let fix = whole.map_or_else(String::new, |whole| format!("write {whole:.0}"));
+    new_error::<PyTypeError>(ArgumentError::new(argument, &"an integer", &shown(value)).with_fix(&fix))
 }
 
 /// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.
@@ -80,12 +86,9 @@ fn entries<'py, T>(
     let mut found = Vec::new();
     for item in iterator(value)?.ok_or_else(|| wrong(value))? {
         if found.len() == MAX_NDIM {
-            let message = format!("{argument}: more than {MAX_NDIM} entries; allowed is one for each dimension");
-            return Err(if argument == "dims" {
-                ErrorKind::Dims.error(message)
-            } else {
-                ErrorKind::Layout.error(message)
-            });
+            let kind = if argument == "dims" { ErrorKind::Dims } else { ErrorKind::Layout };
+            let got = format_args!("more than {MAX_NDIM}");
+            return Err(kind.error(ArgumentError::new(argument, &"one entry for each dimension", &got)));
         }
         found.push(read(&item?)?);
     }
@@ -102,10 +105,8 @@ pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent
 /// As [`ints`], in place: moving a list takes longer than filling it.
 pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
     if argument == "layout" && value.is_instance_of::<PyString>() {
-        let what = shown(value);
-        return Err(ErrorKind::Layout.error(format!(
-            "layout: {what}; allowed is the rank of each dimension's stride; C and F order are presets, backend='C'"
-        )));
+        let error = LayoutError::new("layout", &"the rank of each dimension's stride", &shown(value));
+        return Err(error.with_fix(&"C and F order are presets: backend='C'").into());
     }
     match value.cast_exact::<PyTuple>() {
         Ok(tuple) if tuple.len() <= MAX_NDIM => {
@@ -115,12 +116,12 @@ pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, foun
         }
         _ => {
             let wrong = |value: &Bound<'_, PyAny>| {
-                let allowed = match argument {
-                    "shape" => "; allowed are the sizes of the dimensions, as in (6, 5)",
-                    "origin" | "aligned_index" | "layout" => "; allowed is one integer for each dimension",
-                    _ => "",
+                let expected = match argument {
+                    "shape" => "the sizes of the dimensions, as in (6, 5)",
+                    "origin" | "aligned_index" | "layout" => "one integer for each dimension",
+                    _ => "a sequence of integers",
                 };
-                new_error::<PyTypeError>(format!("{argument}: {} is not a sequence of integers{allowed}", shown(value)))
+                wrong_type(argument, expected, value)
             };
             if is_no_sequence(value) {
                 return Err(wrong(value));
@@ -139,6 +140,9 @@ fn is_no_sequence(value: &Bound<'_, PyAny>) -> bool {
         || value.is_instance_of::<PyFrozenSet>()
 }
 
+/// What a halo is written as.
+const WIDTHS: &str = "an integer or a pair (lower, upper) for each dimension";
+
 /// Converts widths, as of a halo: per dimension one for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
 pub fn halo(argument: &'static str, value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     if is_no_sequence(value) {
@@ -150,12 +154,7 @@ pub fn halo(argument: &'static str, value: &Bound<'_, PyAny>, ndim: Option<usize
 
 /// Converts one width for both sides, or a pair `(lower, upper)`.
 fn width(argument: &'static str, item: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
-    let wrong = || {
-        new_error::<PyTypeError>(format!(
-            "{argument}: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
-            shown(item)
-        ))
-    };
+    let wrong = || wrong_type(argument, WIDTHS, item);
     let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong() } else { error };
     // Asking an integer for its iterator makes an error, which takes longer than all else.
     if item.is_exact_instance_of::<PyInt>() || iterator(item)?.is_none() {
@@ -207,10 +206,8 @@ fn by_label<'py, T: Copy, C: IndexMut<usize, Output = T>>(
     for item in mapping.items()?.try_iter()? {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
         let text = label(&key)?.ok_or_else(|| not_a_label(argument, &key))?;
-        let axis = dims.position(&text).ok_or_else(|| {
-            ErrorKind::Dims
-                .error(format!("{argument}: {text:?} is not a dimension; allowed are those of dims ({dims})"))
-        })?;
+        let wrong = || DimsError::new(argument, &format_args!("labels of dims ({dims})"), &shown(&key));
+        let axis = dims.position(&text).ok_or_else(wrong)?;
         all[axis] = read(argument, &value)?;
     }
     Ok(all)
@@ -219,24 +216,21 @@ fn by_label<'py, T: Copy, C: IndexMut<usize, Output = T>>(
 /// The error for a halo that is not a sequence.
 #[cold]
 fn one_for_all(argument: &str, value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
-    let allowed = "allowed is one entry for each dimension, a width or a pair (lower, upper)";
     let fix = match (value.extract::<i64>(), ndim) {
         // A comma makes a tuple of one entry.
-        (Ok(width), Some(1)) => format!(": {argument}=({width},)"),
-        (Ok(width), Some(ndim)) => format!(": {argument}=({})", vec![width.to_string(); ndim].join(", ")),
+        (Ok(width), Some(1)) => format!("write {argument}=({width},)"),
+        (Ok(width), Some(ndim)) => format!("write {argument}=({})", vec![width.to_string(); ndim].join(", ")),
         _ => String::new(),
     };
-    new_error::<PyTypeError>(format!("{argument}: {} is not a sequence; {allowed}{fix}", shown(value)))
+    new_error::<PyTypeError>(ArgumentError::new(argument, &WIDTHS, &shown(value)).with_fix(&fix))
 }
 
 /// Converts labels: a text, as `labels_of_text`, or a sequence of labels.
 pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
-    let wrong = |what: &Bound<'_, PyAny>| {
-        ErrorKind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
-    };
+    let wrong =
+        |what: &Bound<'_, PyAny>| DimsError::new("dims", &"a string or a sequence of labels", &shown(what)).into();
     if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
-        return Err(ErrorKind::Dims
-            .error(format!("dims: {} is unordered; allowed is a string or a sequence of labels", shown(value))));
+        return Err(wrong(value));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return labels_of_text(text);
@@ -307,10 +301,8 @@ pub fn is_bool(value: &Bound<'_, PyAny>) -> bool {
 /// The error for a value that is not a label.
 #[cold]
 pub fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    let what = shown(value);
-    ErrorKind::Dims.error(format!(
-        "{source}: {what} is not a label; allowed is a non-empty string, or a non-negative integer for a data dimension"
-    ))
+    let expected = "a label, which is a non-empty string, or an integer of 0 or more for a data dimension";
+    DimsError::new(source, &expected, &shown(value)).into()
 }
 
 /// Rejects a stream for host memory.
@@ -326,13 +318,12 @@ pub fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResu
 
 /// Converts True or False.
 pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let wrong = || new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)));
-    value.extract().map_err(|_| wrong())
+    value.extract().map_err(|_| wrong_type(argument, "True or False", value))
 }
 
 /// Converts a string.
 pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
-    value.cast().map_err(|_| new_error::<PyTypeError>(format!("{argument}: {} is not a string", shown(value))))
+    value.cast().map_err(|_| wrong_type(argument, "a string", value))
 }
 
 /// Rejects keywords that a function does not have: `hints` says what to write in place of those of other libraries.
@@ -354,7 +345,8 @@ pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyRes
     found.ok_or_else(|| {
         let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let last = allowed.pop().unwrap_or_default();
-        new_error::<PyValueError>(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
+        let expected = format_args!("{} or {last}", allowed.join(", "));
+        new_error::<PyValueError>(ArgumentError::new(argument, &expected, &shown(value)))
     })
 }
 
@@ -363,7 +355,7 @@ pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
     match (value.extract::<Option<bool>>(), value.extract::<u8>()) {
         (Ok(copy), _) => Ok(copy),
         (_, Ok(number @ (0 | 1))) => Ok(Some(number == 1)),
-        _ => Err(new_error::<PyTypeError>(format!("copy: expected None, True or False, got {}", shown(value)))),
+        _ => Err(wrong_type("copy", "None, True or False", value)),
     }
 }
 

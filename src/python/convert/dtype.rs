@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "dtype objects are read as the C structs they are")]
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use numpy::npyffi::PyArray_Descr;
@@ -13,6 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
 use crate::dtype::DType;
+use crate::error::DTypeError;
 use crate::layout::Extents;
 use crate::python::convert::args::shown;
 use crate::python::convert::errors::ErrorKind;
@@ -45,10 +47,7 @@ pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     // NumPy shows it in its error: PyTorch crashes as it prints a tensor whose storage was freed.
     let is_tensor = getattr::on_type(&value.get_type(), intern!(py, "__torch_function__")).is_some();
     if value.is_none() || is_tensor {
-        let found = shown(value);
-        return Err(
-            ErrorKind::DType.error(format!("dtype: {found} is not an element type; allowed is what np.dtype() takes"))
-        );
+        return Err(DTypeError::new("dtype", &"an element type, as np.dtype() takes it", &shown(value)).into());
     }
     numpy_api::require(py)?;
     let descriptor = PyArrayDescr::new(py, value).map_err(|error| unknown(value, error))?;
@@ -67,9 +66,9 @@ fn unknown(value: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
         let names = DType::all().map(DType::name).chain(["float", "int", "complex"]);
         did_you_mean(py, &text.to_string_lossy(), names)
     });
-    let allowed = "; allowed is a name such as 'float64', or a dtype of NumPy, ml_dtypes, PyTorch or JAX";
-    let hint = nearest.filter(|hint| !hint.is_empty()).unwrap_or_else(|| allowed.to_owned());
-    wrapped(py, cause, &format!("dtype: {} is not an element type{hint}", shown(value)))
+    let expected = "an element type, such as 'float64', or a dtype of NumPy, ml_dtypes, PyTorch or JAX";
+    let got = format_args!("{}{}", shown(value), nearest.unwrap_or_default());
+    wrapped(py, cause, &DTypeError::new("dtype", &expected, &got))
 }
 
 fn subarray<'py>(
@@ -170,24 +169,25 @@ fn foreign_order() -> std::ffi::c_char {
 /// The error for a type that only NumPy supports.
 #[cold]
 fn unsupported(descriptor: &Bound<'_, PyArrayDescr>) -> PyErr {
-    let why = match descriptor.kind() {
+    const NUMBERS: &str = "numbers or bool";
+    let (expected, why) = match descriptor.kind() {
         _ if descriptor.num() >= FIRST_USER_TYPE => {
-            "is not a type that other libraries support; allowed are NumPy's and ml_dtypes' numbers and bool"
+            ("numbers or bool of NumPy or ml_dtypes", ", which other libraries do not support")
         }
-        b'O' => "holds Python objects, which cannot be shared as memory; allowed are numbers and bool",
-        b'V' => "is structured; allowed are numbers and bool: take one field of it at a time",
-        b'M' | b'm' => "is a date or time span; allowed are numbers and bool: view it as int64",
-        b'S' | b'U' | b'T' => "holds text; allowed are numbers and bool",
+        b'O' => (NUMBERS, " of Python objects, which cannot be shared as memory"),
+        b'V' => (NUMBERS, ", which is structured; take one field of it at a time"),
+        b'M' | b'm' => (NUMBERS, ", which is a date or time span; view it as int64"),
+        b'S' | b'U' | b'T' => (NUMBERS, ", which holds text"),
         _ if of_type_number(descriptor.num()).is_some() => {
-            "is not in native byte order; allowed is native byte order: convert with .astype(dtype.newbyteorder('='))"
+            ("native byte order", "; convert with .astype(dtype.newbyteorder('='))")
         }
-        _ => "has a width that other libraries do not support; allowed are up to float64 and complex128",
+        _ => ("a type of up to float64 or complex128", ", which other libraries do not support"),
     };
-    ErrorKind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any())))
+    DTypeError::new("dtype", &expected, &format_args!("{}{why}", shown(descriptor.as_any()))).into()
 }
 
 /// A `DTypeError` with another library's error as its cause; an interrupt stays what it is.
-pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
+pub fn wrapped(py: Python<'_>, cause: PyErr, message: &dyn Display) -> PyErr {
     if is_interrupt(py, &cause) {
         return cause;
     }

@@ -1,5 +1,7 @@
 //! The mapping of this crate's errors to Python exceptions.
 
+use std::fmt::Display;
+
 use pyo3::exceptions::{
     PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
     PyTypeError, PyUserWarning, PyValueError,
@@ -9,7 +11,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{DTypeErrorKind, Error, ErrorOf, ExchangeError, LayoutErrorKind, SignatureErrorKind};
+use crate::error::{
+    DTypeErrorKind, DeviceErrorKind, Error, ErrorOf, ExchangeError, LayoutErrorKind, SignatureErrorKind,
+};
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::interrupt;
 use crate::python::package;
@@ -51,7 +55,7 @@ impl ErrorKind {
             ErrorKind::Dims => ("DimsError", "Labels that are invalid, or contradict each other.", vec![value]),
             ErrorKind::Device => {
                 let runtime = py.get_type::<PyRuntimeError>();
-                ("DeviceError", "A device that does not exist, or is not the one wanted.", vec![runtime])
+                ("DeviceError", "A device that does not exist, or is not the expected one.", vec![runtime])
             }
             ErrorKind::Exchange => {
                 let doc = "Memory or a request of another library that the protocol does not allow.";
@@ -130,8 +134,8 @@ fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py
 impl ErrorKind {
     /// Makes an exception of this kind. If the module is installed but its import fails, returns that failure with a note
     /// that has the message.
-    pub fn error(self, message: impl Into<String>) -> PyErr {
-        let message = message.into();
+    pub fn error(self, message: impl Display) -> PyErr {
+        let message = message.to_string();
         Python::attach(|py| match types(py) {
             Ok((_, all)) => new_error_of(all[self as usize].bind(py), message),
             Err(error) => noted(py, &format!("while raising dlfield.{}: {message}", self.definition(py).0), error),
@@ -172,24 +176,25 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         match error {
             Error::Signature(error) => match error.kind() {
-                SignatureErrorKind::Fields => new_error::<PyTypeError>(error.to_string()),
-                SignatureErrorKind::Overlap => ErrorKind::Overlap.error(error.to_string()),
-                SignatureErrorKind::Sizes => ErrorKind::Layout.error(error.to_string()),
+                SignatureErrorKind::Fields => new_error::<PyTypeError>(error),
+                SignatureErrorKind::Overlap => ErrorKind::Overlap.error(error),
+                SignatureErrorKind::Sizes => ErrorKind::Layout.error(error),
             },
-            Error::Layout(error) if error.kind() == LayoutErrorKind::Overlap => {
-                ErrorKind::Overlap.error(error.to_string())
-            }
-            Error::Layout(error) => ErrorKind::Layout.error(error.to_string()),
+            Error::Layout(error) if error.kind() == LayoutErrorKind::Overlap => ErrorKind::Overlap.error(error),
+            Error::Layout(error) => ErrorKind::Layout.error(error),
             Error::DType(error) if error.kind() == DTypeErrorKind::ByteOrder => {
                 let error = error.with_fix(&"convert it with .astype(dtype.newbyteorder('='))");
-                ErrorKind::DType.error(error.to_string())
+                ErrorKind::DType.error(error)
             }
-            Error::DType(error) => ErrorKind::DType.error(error.to_string()),
-            Error::Dims(error) => ErrorKind::Dims.error(error.to_string()),
-            Error::Device(error) => ErrorKind::Device.error(error.to_string()),
-            Error::Exchange(error) => ErrorKind::Exchange.error(error.to_string()),
-            Error::Index(error) => new_error::<PyIndexError>(error.to_string()),
-            Error::Memory(error) => new_error::<PyMemoryError>(error.to_string()),
+            Error::DType(error) => ErrorKind::DType.error(error),
+            Error::Dims(error) => ErrorKind::Dims.error(error),
+            Error::Device(error) if error.kind() == DeviceErrorKind::Capturing && error.argument() == "device" => {
+                ErrorKind::Device.error(error.with_fix(&"initialize it before with dlfield.cuda.init"))
+            }
+            Error::Device(error) => ErrorKind::Device.error(error),
+            Error::Exchange(error) => ErrorKind::Exchange.error(error),
+            Error::Index(error) => new_error::<PyIndexError>(error),
+            Error::Memory(error) => new_error::<PyMemoryError>(error),
             Error::Interrupted => interrupt::raised(),
         }
     }

@@ -4,19 +4,25 @@
 //! returned from there any more: without memory for the string the process ends. Here it is made at once, and its own error,
 //! `MemoryError`, takes the place of the exception.
 
+use std::fmt::Display;
+
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
+use crate::error::ErrorOf;
 use crate::python::nearest::did_you_mean;
 
+/// The message of an exception that has no layer in the core: "argument: expected X, got Y; fix".
+pub type ArgumentError = ErrorOf<()>;
+
 /// Makes an exception of a builtin class.
-pub fn new_error<E: PyTypeInfo>(message: impl AsRef<str>) -> PyErr {
-    let message = message.as_ref();
-    let made = Python::try_attach(|py| new_error_of(&py.get_type::<E>(), message));
+pub fn new_error<E: PyTypeInfo>(message: impl Display) -> PyErr {
+    let message = message.to_string();
+    let made = Python::try_attach(|py| new_error_of(&py.get_type::<E>(), &message));
     // While the interpreter ends, attaching fails.
-    made.unwrap_or_else(|| PyErr::new::<E, _>(message.to_owned()))
+    made.unwrap_or_else(|| PyErr::new::<E, _>(message))
 }
 
 /// Makes an exception of this class.
@@ -34,7 +40,7 @@ pub fn unexpected_keyword(py: Python<'_>, function: &str, got: &str, hints: &[(&
     let hint = match hints.iter().find(|(word, _)| *word == got) {
         Some((_, hint)) => format!("; {hint}"),
         None => match did_you_mean(py, got, known) {
-            nearest if nearest.is_empty() => format!("; allowed are {}", known.join(", ")),
+            nearest if nearest.is_empty() => format!("; it takes {}", known.join(", ")),
             nearest => nearest,
         },
     };

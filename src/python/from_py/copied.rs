@@ -25,7 +25,7 @@ use crate::tensor::{Element, Owner, Tensor, ndarray as views};
 /// An array to read: an [`In`], or a copy if its elements have another type or order.
 ///
 /// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions must be
-/// the wanted one, and the host must reach the memory. An array that is copied is borrowed only during the copy, so it can
+/// the requested one, and the host must reach the memory. An array that is copied is borrowed only during the copy, so it can
 /// also be an [`Out`](crate::python::from_py::Out) of the same call if that comes later, but not if it comes first.
 ///
 /// # Example
@@ -119,7 +119,7 @@ unsafe fn check_bools(field: &Descriptor) -> Result<()> {
     if field.dtype() == DType::BOOL { unsafe { views::check_memory::<bool>(field) } } else { Ok(()) }
 }
 
-/// Copies a field to the wanted element type and order, without labels.
+/// Copies a field to the requested element type and order, without labels.
 fn copy<T: Element, O: Order>(found: &Descriptor) -> Result<Tensor> {
     let ndim = i64::try_from(found.ndim()).unwrap_or(i64::MAX);
     let layout: Vec<i64> = if O::IS_F { (0..ndim).rev().collect() } else { (0..ndim).collect() };

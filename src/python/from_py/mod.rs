@@ -168,9 +168,9 @@ macro_rules! described {
             /// use pyo3::prelude::*;
             ///
             /// #[pyfunction]
-            /// fn has_dim(field: AnyIn<'_>, wanted: &str) -> PyResult<bool> {
+            /// fn has_dim(field: AnyIn<'_>, label: &str) -> PyResult<bool> {
             ///     let field = field.labelled()?;
-            ///     Ok(field.dims().is_some_and(|dims| dims.iter().any(|dim| dim.to_string() == wanted)))
+            ///     Ok(field.dims().is_some_and(|dims| dims.iter().any(|dim| dim.to_string() == label)))
             /// }
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {

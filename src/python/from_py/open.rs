@@ -140,7 +140,7 @@ fn needs_wait(field: &Descriptor) -> bool {
     field.device() != Device::CPU && Device::CPU.can_access(field.device())
 }
 
-/// Rejects another element type, number of dimensions or place than the wanted one.
+/// Rejects another element type, number of dimensions or place than the expected one.
 #[inline]
 pub(super) fn check<T: Elements, D: Axes, M: Place>(field: &Descriptor) -> Result<()> {
     views::check_shape(field, T::DTYPE, D::Dim::NDIM)?;

@@ -144,7 +144,7 @@ impl<'py> Source<'py> {
 }
 
 impl<'py> Buffer<'py> {
-    /// Whether this buffer is on the wanted device. A GPU's buffer may be managed memory.
+    /// Whether this buffer is on the requested device. A GPU's buffer may be managed memory.
     fn serves(&self, wanted: Device) -> bool {
         self.device == wanted || (wanted.kind() == "cuda_managed" && self.device.kind() == "cuda")
     }

@@ -11,10 +11,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
-use crate::error::{DTypeError, ExchangeError};
+use crate::error::{DTypeError, Error, ExchangeError};
 use crate::layout::byte_strided_reach;
 use crate::protocol::buffer;
 use crate::protocol::dlpack::{checked_ndim, null_shape};
+use crate::protocol::pep3118::is_address;
 use crate::python::convert::errors;
 use crate::python::ffi::attach::when_attached_by_pyo3;
 use crate::python::ffi::numpy_api::is_array;
@@ -116,8 +117,8 @@ impl Held {
     pub fn is_pointer(&self) -> bool {
         let format = self.0.format;
         // SAFETY: not NULL, so by the protocol a C string, of a buffer that is still held.
-        let is_address = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(crate::protocol::pep3118::is_address);
-        self.0.ndim == 0 && !format.is_null() && is_address()
+        let of_addresses = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(is_address);
+        self.0.ndim == 0 && !format.is_null() && of_addresses()
     }
 
     /// Returns the format, shape, strides and suboffsets.
@@ -156,7 +157,12 @@ impl Held {
             byte_strides,
             suboffsets,
         };
-        Ok(found.read()?)
+        Ok(found.read().map_err(|error| match error {
+            Error::DType(error) if format.is_some_and(is_address) => {
+                error.with_fix(&"pass the address to from_pointer").into()
+            }
+            error => error,
+        })?)
     }
 }
 

@@ -4,14 +4,17 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use std::fmt::Display;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dims;
+use crate::error::DimsError;
 use crate::layout::{Extents, Halo, MAX_NDIM, Metadata};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
+use crate::python::ffi::new_error::ArgumentError;
 use crate::python::import::data_interface::Interface;
 use crate::python::import::dictionary::Key;
 use crate::python::import::host_device::is_pair;
@@ -55,11 +58,8 @@ impl<T: PartialEq> Answer<T> {
         match &self.first {
             None => self.first = Some((source, value)),
             Some((other, known)) if *known != value => {
-                return Err(self.kind.error(format!(
-                    "{source} has {}, but {other} has {}; allowed is the same value in all sources",
-                    (self.shown)(&value),
-                    (self.shown)(known)
-                )));
+                let expected = format_args!("{}, as {other} has", (self.shown)(known));
+                return Err(self.kind.error(ArgumentError::new(source, &expected, &(self.shown)(&value))));
             }
             Some(_) => {}
         }
@@ -159,14 +159,12 @@ fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     if value.is_instance_of::<PyString>() {
         return args::dims(value);
     }
-    let what = "is not a sequence of labels; allowed is one string for each dimension";
-    let wrong = || ErrorKind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
+    let wrong = |got: &dyn Display| DimsError::new(source, &"one string for each dimension", got);
     // Stops after one label too many, as the iterable may be endless.
-    let items = args::iterator(value)?.ok_or_else(wrong)?.take(MAX_NDIM + 1);
+    let items = args::iterator(value)?.ok_or_else(|| wrong(&args::shown(value)))?.take(MAX_NDIM + 1);
     let labels: Vec<String> = items.map(|item| text_of_label(source, &item?)).collect::<PyResult<_>>()?;
     if labels.len() > MAX_NDIM {
-        let message = format!("{source}: more than {MAX_NDIM} labels; allowed is one string for each dimension");
-        return Err(ErrorKind::Dims.error(message));
+        return Err(wrong(&format_args!("more than {MAX_NDIM}")).into());
     }
     Ok(Dims::parse(labels)?)
 }

@@ -9,6 +9,7 @@ use crate::layout::Metadata;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
+use crate::python::ffi::new_error::ArgumentError;
 use crate::tensor::device::needs_copy;
 
 /// What the caller does with the elements. Host/device pairs bring a buffer up to date for it.
@@ -149,22 +150,19 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
         || object.is_instance_of::<PyTuple>();
     let is_sparse = getattr::module_of(&object.get_type()).is_some_and(|module| module.starts_with("scipy.sparse"));
     let fix = if is_copied {
-        "; dl.from_array(...) copies it into a field"
+        "dl.from_array(...) copies it into a field"
     } else if is_sparse {
-        "; .toarray() makes an array of it"
+        ".toarray() makes an array of it"
     } else if object.is_instance_of::<PyType>() {
-        "; pass an instance of the class"
+        "pass an instance of the class"
     } else if object.is_instance_of::<PyDict>() {
-        "; pass one of its values"
+        "pass one of its values"
     } else {
-        ""
+        "arrays have __dlpack__, __dlpack_c_exchange_api__, __gt_data_interface__, __cuda_array_interface__, \
+         __hip_array_interface__, __array_interface__, __array_struct__, __array__ or the buffer protocol, or are a \
+         DLPack capsule, an xarray.DataArray or a gt4py.next Field"
     };
-    ErrorKind::NotAnArray.error(format!(
-        "obj: {} has no protocol of an array{fix}; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
-         __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, \
-         __array_struct__, the buffer protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
-        object.get_type()
-    ))
+    ErrorKind::NotAnArray.error(ArgumentError::new("obj", &"an array", &object.get_type()).with_fix(&fix))
 }
 
 /// Returns the error for memory that the requested device cannot access.

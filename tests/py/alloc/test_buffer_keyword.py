@@ -106,14 +106,18 @@ def test_every_kind_of_memory() -> None:
 def test_wrong_buffers_are_refused_by_name() -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         (dl.zeros((100,)).as_readonly(), dl.ExchangeError, "buffer: the memory is read-only"),
-        (np.zeros((20, 20))[:, 3], dl.LayoutError, "buffer: its elements leave gaps"),
-        (memoryview(bytearray(800))[::-1], dl.LayoutError, "buffer: its elements leave gaps"),
+        (np.zeros((20, 20))[:, 3], dl.LayoutError, "buffer: expected contiguous memory, got elements with gaps"),
+        (
+            memoryview(bytearray(800))[::-1],
+            dl.LayoutError,
+            "buffer: expected contiguous memory, got elements with gaps",
+        ),
     ]
     for buffer, error, message in cases:
         with pytest.raises(error, match=message):
             dl.zeros((10,), buffer=buffer)
     with pytest.raises(
-        dl.DeviceError, match="buffer: memory on cpu for a field on cuda_host; allowed is memory on cuda_host"
+        dl.DeviceError, match="buffer: expected memory on cuda_host, as the field is, got cpu; pass device='cpu'"
     ):
         dl.empty((10,), device="cuda_host", buffer=bytearray(800), stream=-1 if dl.cuda.is_available() else None)
 

@@ -232,11 +232,11 @@ def test_integers_in_lists_are_converted_as_numpy_converts_them(numbers: Any, dt
     try:
         expected = np.array(numbers, dtype)
     except OverflowError:
-        with pytest.raises(OverflowError, match=rf"^data: -?\d+ does not fit {dtype}; allowed is -?\d+ to \d+$"):
+        with pytest.raises(OverflowError, match=rf"^data: expected -?\d+ to \d+ for {dtype}, got -?\d+$"):
             dl.from_array(numbers, dtype)
         field = dl.zeros(2, dtype)
         for key in (..., [0, 1], slice(None)):
-            with pytest.raises(OverflowError, match=rf"^value: -?\d+ does not fit {dtype}; "):
+            with pytest.raises(OverflowError, match=rf"^value: expected -?\d+ to \d+ for {dtype}, got -?\d+$"):
                 field[key] = numbers
         assert field.tolist() == [0, 0]
         return
@@ -248,9 +248,9 @@ def test_integers_in_lists_are_converted_as_numpy_converts_them(numbers: Any, dt
 
 
 def test_numbers_that_do_not_fit_are_no_fields_either() -> None:
-    with pytest.raises(OverflowError, match=r"^data: 300 does not fit uint8; allowed is 0 to 255$"):
+    with pytest.raises(OverflowError, match=r"^data: expected 0 to 255 for uint8, got 300$"):
         dl.from_array(300, "uint8")
-    with pytest.raises(OverflowError, match=r"^data: -9 does not fit int4; allowed is -8 to 7$"):
+    with pytest.raises(OverflowError, match=r"^data: expected -8 to 7 for int4, got -9$"):
         dl.from_array([7, -9], ml_dtypes.int4)
 
 
@@ -269,7 +269,7 @@ def test_one_integer_has_to_fit_as_those_in_lists(torch: Any, dtype: str, lowest
         kinds = (np.int64, np.int32, np.array, np.ma.array, dl.from_array, torch.tensor)
         numbers += [kind(number) for kind in kinds for number in (lowest - 1, highest + 1)]
     for number in numbers:
-        told = rf"{int(number)} does not fit {dtype}; allowed is {lowest} to {highest}$"
+        told = f"expected {lowest} to {highest} for {dtype}, got {int(number)}$"
         for key in (0, ..., [0, 1]):
             with pytest.raises(OverflowError, match=f"^value: {told}"):
                 field[key] = number
@@ -290,12 +290,10 @@ def test_one_integer_has_to_fit_as_those_in_lists(torch: Any, dtype: str, lowest
 def test_integers_of_more_than_64_bits_fit_floating_point_numbers_only() -> None:
     large = 2**70
     for dtype in (None, "int64", "uint8"):
-        with pytest.raises(
-            OverflowError, match=rf"^data: {large} does not fit {dtype or 'int64'}; allowed is -?\d+ to \d+$"
-        ):
+        with pytest.raises(OverflowError, match=rf"^data: expected -?\d+ to \d+ for {dtype or 'int64'}, got {large}$"):
             dl.from_array([[1], [large]], dtype)
     field = dl.zeros(2, "int32")
-    with pytest.raises(OverflowError, match=rf"^value: {-large} does not fit int32"):
+    with pytest.raises(OverflowError, match=rf"^value: expected -?\d+ to \d+ for int32, got {-large}$"):
         field[...] = [1, -large]
     assert field.tolist() == [0, 0]
     for dtype in ("float32", "complex128", "bool"):
@@ -304,16 +302,16 @@ def test_integers_of_more_than_64_bits_fit_floating_point_numbers_only() -> None
         dl.from_array([2**2000], "float64")
     with pytest.raises(dl.DTypeError, match=r"^data: integers of more than 64 bits cannot be cast to bfloat16"):
         dl.from_array([1, large], "bfloat16")
-    with pytest.raises(dl.DTypeError, match="holds Python objects"):
+    with pytest.raises(dl.DTypeError, match="of Python objects"):
         dl.from_array([1, large, None], "float64")
 
 
 def test_arrays_in_lists_have_to_fit_too() -> None:
-    with pytest.raises(OverflowError, match=r"^data: -1 does not fit uint8"):
+    with pytest.raises(OverflowError, match=r"^data: expected 0 to 255 for uint8, got -1$"):
         dl.from_array([np.array([-1, 3])], "uint8")
     assert dl.from_array([np.array([1, 2**40])], "int64").tolist() == [[1, 2**40]]
     field = dl.zeros((1, 2), "int32")
-    with pytest.raises(OverflowError, match=r"^value: 1099511627776 does not fit int32"):
+    with pytest.raises(OverflowError, match=r"^value: expected -?\d+ to \d+ for int32, got 1099511627776$"):
         field[...] = [np.array([1, 2**40])]
     assert field.tolist() == [[0, 0]]
 

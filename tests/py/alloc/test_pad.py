@@ -23,13 +23,13 @@ def test_modes_are_numpys(shape: list[int], mode: str, backend: str | None, data
     widths = [data.draw(st.tuples(st.integers(0, 6), st.integers(0, 6))) for _ in shape]
     values = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
     field = dl.pad(values, widths, mode, backend=backend)  # type: ignore[arg-type]
-    wanted = np.pad(values, widths, mode)  # type: ignore[call-overload]
-    assert np.array_equal(np.asarray(field), wanted)
+    expected = np.pad(values, widths, mode)  # type: ignore[call-overload]
+    assert np.array_equal(np.asarray(field), expected)
     assert field.halo == tuple(widths)
     assert np.array_equal(field.domain_view, values)
     field.domain_view[...] = -values
     field.fill_halo(mode)  # type: ignore[arg-type]
-    assert np.array_equal(np.asarray(field), -wanted)
+    assert np.array_equal(np.asarray(field), -expected)
 
 
 def test_pad_takes_labels_layout_and_keywords() -> None:
@@ -95,11 +95,11 @@ ARRAYS: list[Any] = [3, [1, 2], [[1.0], [2.0]], (True, False), np.arange(3, dtyp
 @pytest.mark.parametrize("dtype", [None, "float32", "int64"])
 @pytest.mark.parametrize("copy", [None, True])
 def test_asarray_has_numpys_values_and_types(obj: Any, dtype: Any, copy: bool | None) -> None:
-    found, wanted = dl.asarray(obj, dtype, copy=copy), np.array(obj, dtype, copy=copy)
-    assert (found.shape, found.dtype.str[1:]) == (wanted.shape, wanted.dtype.str[1:])
-    assert np.array_equal(np.asarray(found), wanted)
+    found, expected = dl.asarray(obj, dtype, copy=copy), np.array(obj, dtype, copy=copy)
+    assert (found.shape, found.dtype.str[1:]) == (expected.shape, expected.dtype.str[1:])
+    assert np.array_equal(np.asarray(found), expected)
     if isinstance(obj, np.ndarray) and obj.flags.f_contiguous and obj.dtype.isnative:
-        assert found.strides == wanted.strides
+        assert found.strides == expected.strides
         assert (found.ptr == obj.ctypes.data) == (copy is None and dtype is None)
 
 

@@ -173,7 +173,7 @@ def test_keywords_are_obeyed_or_refused() -> None:
     assert np.add(field, 1, subok=False, order="K").dtype == np.int32
     with pytest.raises(TypeError, match=r"same_kind|safe"):
         np.add(field, np.float64(1.5), dtype="i4", casting="safe")
-    with pytest.raises(ValueError, match=r"order: 'F'; allowed is 'K'"):
+    with pytest.raises(ValueError, match=r"order: expected 'K', got 'F'"):
         np.add(field, 1, order="F")
     with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
         np.add(field, 1, axis=0)
@@ -201,15 +201,15 @@ def test_out_of_another_dtype() -> None:
 
 def test_out_that_does_not_fit() -> None:
     field = dl.zeros((2, 3), dims="IJ")
-    with pytest.raises(dl.DimsError, match=r"out: dims \(I, K\) lack J"):
+    with pytest.raises(dl.DimsError, match=r"out: expected dims with all of \(I, J\), .*, got \(I, K\) without J"):
         np.add(field, 1, out=dl.zeros((2, 3), dims="IK"))
-    with pytest.raises(dl.LayoutError, match=r'out: 1 points in dimension "J", where the result has 3'):
+    with pytest.raises(dl.LayoutError, match=r'out: expected 3 points in dimension "J", as the result has, got 1'):
         np.add(field, 1, out=dl.zeros((2, 1), dims="IJ"))
     with pytest.raises(dl.ExchangeError, match=r"out: the memory is read-only"):
         np.add(field, 1, out=dl.zeros((2, 3)).as_readonly())
     with pytest.raises(TypeError):
         np.add(field, 1, out=[1, 2])
-    with pytest.raises(dl.LayoutError, match=r"out: an array of shape \[3, 2\]"):
+    with pytest.raises(dl.LayoutError, match=r"out: expected an array .* \(2, 3\), .* got shape \(3, 2\)"):
         np.add(field, 1, out=np.zeros((3, 2)))
 
 

@@ -191,14 +191,14 @@ POINTERS: list[Any] = [
 def test_pointers_are_not_taken_for_the_memory_they_point_to(pointer: Any) -> None:
     """A pointer's buffer is the pointer itself: a field there would read the address, or overwrite it."""
     before = bytes(pointer)
-    with pytest.raises(dl.NotAnArrayError, match=r"^buf: .* is a pointer"):
+    with pytest.raises(dl.NotAnArrayError, match=r"^buf: .* whose buffer is the pointer itself"):
         dl.frombuffer(pointer, (1,), "float64")
-    with pytest.raises(dl.NotAnArrayError, match=r"^buffer: .* is a pointer"):
+    with pytest.raises(dl.NotAnArrayError, match=r"^buffer: .* whose buffer is the pointer itself"):
         dl.zeros((1,), buffer=pointer)
     assert bytes(pointer) == before
     with pytest.raises(dl.DTypeError, match=r"holds addresses; .* from_pointer"):
         dl.from_dlpack(pointer)
-    with pytest.raises(TypeError, match=r"address: .* is not an integer; .*c_void_p\)\.value"):
+    with pytest.raises(TypeError, match=r"address: expected an integer, got .*; .*c_void_p\)\.value"):
         dl.from_pointer(pointer, (1,), "float64")
 
 
@@ -210,7 +210,7 @@ def test_arrays_of_pointers_are_memory() -> None:
 def test_null_pointers_are_refused(library: ctypes.CDLL) -> None:
     null = library.nothing()
     assert null is None
-    with pytest.raises(TypeError, match=r"^address: None"):
+    with pytest.raises(TypeError, match=r"^address: .* got None, "):
         dl.from_pointer(null, (3,), "float64")  # type: ignore[arg-type]
     with pytest.raises(dl.ExchangeError, match=r"^address: .* got 0$"):
         dl.from_pointer(0, (3,), "float64")

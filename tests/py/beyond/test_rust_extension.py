@@ -159,7 +159,7 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: kinds.or_copy(np.zeros(2)), "ndim: expected 2 dimensions, got 1"),
     (lambda: kinds.or_copy(np.zeros((2, 2), "complex128")), "got a cast of complex128 to float64"),
     (lambda: kinds.on_cuda(np.zeros(2)), "device: expected memory on cuda:0, got memory on cpu"),
-    (lambda: rx.sum([1.0]), "has no protocol of an array"),
+    (lambda: rx.sum([1.0]), "expected an array, got"),
     (lambda: rx.sum(np.zeros(3, ">f8")), "native byte order"),
     (
         lambda: rx.sum(np.frombuffer(bytes(17), "u1")[1:].view("f8")),

@@ -172,12 +172,20 @@ def test_the_halo_is_the_origin_only_if_the_object_has_none() -> None:
 def test_wrong_labels_are_named() -> None:
     interface = {None: {"shape": (2, 3), "typestr": "<i4", "data": (1 << 20, False)}}
     for labels, error, named in (
-        ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: 3 is not a sequence of labels"),
-        ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
-        ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'no' is not a sequence of integers"),
-        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'no\' is not a sequence'),
+        ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: expected one string for each dimension, got 3"),
+        ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: expected an integer, got 'I'"),
+        ({"default_origin": "no"}, dl.LayoutError, "default_origin: expected a sequence of integers, got 'no'"),
+        (
+            {"halo": "no"},
+            dl.LayoutError,
+            r'__gt_data_interface__\["halo"\]: .* a pair \(lower, upper\) .*, got \'no\'',
+        ),
         ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: .* got \(5, 5\) at axis 0"),
-        ({"dims": iter(int, 1)}, dl.DimsError, "__gt_data_interface__: more than 64 labels"),
+        (
+            {"dims": iter(int, 1)},
+            dl.DimsError,
+            "__gt_data_interface__: expected one string for each dimension, got more than 64",
+        ),
     ):
         inside = {key: value for key, value in labels.items() if key in ("halo", "dims")}
         outside = {key: value for key, value in labels.items() if key not in inside}

@@ -166,7 +166,7 @@ for fake in (Fake(bytes(1000)), Fake(bytes([1, *bytes(7)]) * 1000)):
         try:
             call(fake)
         except TypeError as error:
-            assert "allowed is a dlfield.Tensor" in str(error), error
+            assert "expected a dlfield.Tensor" in str(error), error
         else:
             raise AssertionError(call)
 """

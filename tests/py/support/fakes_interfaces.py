@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ import numpy.typing as npt
 
 from dlpack_structs import kept_for_good
 from py_buffer import PyBuffer
+
+# Counts of threads that run at once, without the GIL too.
+COUNTING = threading.Lock()
 
 # Stands for a key to remove from a dictionary.
 MISSING: Any = object()
@@ -152,7 +156,8 @@ class _Spec(ctypes.Structure):
 
 
 def _get_buffer(fake: Any, view: Any, _flags: int) -> int:
-    fake.requested += 1
+    with COUNTING:
+        fake.requested += 1
     if fake.silent:
         return -1
     ctypes.memmove(view, ctypes.addressof(fake.view), ctypes.sizeof(PyBuffer))
@@ -162,7 +167,8 @@ def _get_buffer(fake: Any, view: Any, _flags: int) -> int:
 
 
 def _release_buffer(fake: Any, _view: Any) -> None:
-    fake.released += 1
+    with COUNTING:
+        fake.released += 1
 
 
 # They have to live as long as the type.

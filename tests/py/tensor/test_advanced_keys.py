@@ -158,7 +158,7 @@ def test_a_key_may_change_nothing_that_is_released() -> None:
 @pytest.mark.parametrize("key", [b"\1\0", (0, b"\1"), 1.5, {0}, {}, "I", (0, "I")])
 def test_objects_that_are_no_keys_are_an_index_error(key: Any) -> None:
     has_label = key == "I" or key == (0, "I")
-    words = "^index: 'I'; allowed are .*: labels select no points$" if has_label else "valid indices"
+    words = "^index: expected .*, got 'I'; labels select no points$" if has_label else "valid indices"
     with pytest.raises(IndexError, match=words):
         field()[key]
     with pytest.raises(IndexError, match=words):

@@ -42,9 +42,9 @@ OTHER_CALLS: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (dl.DTypeError, "^dtype: .*object", lambda: dl.from_array(np.zeros(2), "O")),
     (dl.LayoutError, "^aligned_index: ", lambda: dl.zeros_like(np.zeros(3), aligned_index=(4,))),
     (TypeError, r"^halo: .*halo=\(1, 1\)$", lambda: dl.zeros((3, 4), ("f4", (2,)), halo=1)),  # type: ignore[arg-type]
-    (dl.DimsError, r": axis=\('J', 'I'\)$", lambda: dl.zeros((3, 4)).mean(["J", "I"])),  # type: ignore[arg-type]
-    (dl.DimsError, "a tuple of these$", lambda: dl.zeros((3, 4)).sum("Ix")),
-    (dl.DimsError, "a tuple of these$", lambda: dl.zeros((3, 4)).sum(["I", "J", 7])),  # type: ignore[arg-type]
+    (dl.DimsError, r"; write axis=\('J', 'I'\)$", lambda: dl.zeros((3, 4)).mean(["J", "I"])),  # type: ignore[arg-type]
+    (dl.DimsError, "a tuple of these, got ", lambda: dl.zeros((3, 4)).sum("Ix")),
+    (dl.DimsError, "a tuple of these, got ", lambda: dl.zeros((3, 4)).sum(["I", "J", 7])),  # type: ignore[arg-type]
     (dl.NotAnArrayError, "object", lambda: dl.zeros_like(object())),
     (dl.ExchangeError, "^stream: ", lambda: dl.from_array(np.ones(3), stream=1)),
     (TypeError, "'shape'", lambda: dl.from_array([1], shape=4)),  # type: ignore[call-arg]
@@ -91,7 +91,7 @@ def test_each_error_is_the_builtin_a_user_would_catch(error: type[Exception]) ->
 
 @pytest.mark.parametrize("keyword", ["shape", "layout", "aligned_index", "halo", "origin"])
 def test_sequences_without_end_are_refused(keyword: str) -> None:
-    with pytest.raises(dl.LayoutError, match=f"{keyword}: more than 64"):
+    with pytest.raises(dl.LayoutError, match=f"{keyword}: expected one entry for each dimension, got more than 64"):
         dl.zeros(**dict[str, Any]({"shape": (2, 2), keyword: endless()}))
 
 
@@ -112,7 +112,7 @@ def test_hints_know_registered_presets(scratch_preset: str) -> None:
 
 def test_hints_do_not_hide_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("difflib.get_close_matches", None)
-    with pytest.raises(dl.DTypeError, match="'flaot64' is not an element type"):
+    with pytest.raises(dl.DTypeError, match=r"expected an element type, .* got 'flaot64'"):
         dl.zeros(3, "flaot64")
 
 

@@ -296,7 +296,7 @@ def test_integers_are_data_dimensions(dims: Any) -> None:
 @pytest.mark.parametrize("label", NO_LABELS, ids=repr)
 def test_other_values_are_refused(label: Any) -> None:
     for call in CALLS.values():
-        with pytest.raises(dl.DimsError, match=r"^(__gt_)?dims(__)?: .* is not a label"):
+        with pytest.raises(dl.DimsError, match=r"^(__gt_)?dims(__)?: expected a label, "):
             call(("I", label))
 
 

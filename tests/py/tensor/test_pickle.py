@@ -312,9 +312,9 @@ def rebuilt(data: Any, state: Sequence[Any]) -> dl.Tensor:
 
 HUGE = 2**62
 FORGED: list[tuple[int, Any, str]] = [
-    (0, (88, 0), "96 bytes of data for a field of 88"),
-    (0, (HUGE, 0), "96 bytes of data for a field of"),
-    (0, (-1, 0), "96 bytes of data for a field of -1"),
+    (0, (88, 0), "expected 88 bytes of data, got 96"),
+    (0, (HUGE, 0), "bytes of data, got 96"),
+    (0, (-1, 0), "expected -1 bytes of data, got 96"),
     (0, (96, 8), "got 8 to 104"),
     (0, (96, -8), "got -8 to 88"),
     (0, (96, HUGE), "of the buffer, got|address space"),

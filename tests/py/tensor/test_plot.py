@@ -60,6 +60,10 @@ def test_a_plane_is_drawn_with_its_halo_outside_of_a_frame() -> None:
     assert field[:, :, 3].plot(axes) is axes
     line = field[:, 0, 0].plot()
     assert (line.get_xlabel(), line.get_title(), len(line.lines[0].get_ydata()), len(line.lines)) == ("I", "", 6, 3)
-    with pytest.raises(dl.DimsError, match=r"^plot: expected a dimension of more than one point, got shape \(1, 1\)$"):
-        dl.zeros((1, 1)).plot()
+    for shape in ((1, 1), (0, 3)):
+        with pytest.raises(
+            dl.DimsError,
+            match=f"^plot: expected points along at least one dimension, got shape {re.escape(str(shape))}$",
+        ):
+            dl.zeros(shape).plot()
     pyplot.close("all")

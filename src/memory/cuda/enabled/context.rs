@@ -97,7 +97,7 @@ fn context_for(device: Device, stream: Stream<'_>) -> Result<Context, DeviceErro
     if is_capturing_unentered(stream) {
         let sentence = format_args!("{device} was not used before this graph capture");
         return Err(DeviceError::from_sentence("device", &sentence)
-            .with_fix(&"initialize it before (cuda.init)")
+            .with_fix(&"initialize it before")
             .with_kind(DeviceErrorKind::Capturing));
     }
     let _relaxed = Relaxed::new();

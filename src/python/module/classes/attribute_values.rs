@@ -59,6 +59,6 @@ pub(crate) fn contiguous(descriptor: &Descriptor, order: &str) -> PyResult<bool>
         "C" => Ok(descriptor.is_c_contiguous()),
         "F" => Ok(descriptor.is_f_contiguous()),
         "A" => Ok(descriptor.is_c_contiguous() || descriptor.is_f_contiguous()),
-        _ => Err(new_error::<PyValueError>(format!("order: {order:?}; allowed is 'C', 'F' or 'A' for either"))),
+        _ => Err(new_error::<PyValueError>(format!("order: expected 'C', 'F', or 'A' for either, got '{order}'"))),
     }
 }

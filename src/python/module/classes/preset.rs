@@ -79,7 +79,7 @@ fn unknown(py: Python<'_>, name: &str) -> String {
     let known = Preset::all();
     let hint = did_you_mean(py, name, known.iter().map(Preset::name));
     let error = Preset::find(name).map_or_else(|error| error.to_string(), |_| String::new());
-    format!("{error}{hint}")
+    format!("{error}; register_preset adds one{hint}")
 }
 
 /// What `presets` returns: a dictionary whose `KeyError` has the names, and the nearest one.

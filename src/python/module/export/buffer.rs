@@ -36,7 +36,7 @@ const BYTES: &CStr = c"B";
 #[inline]
 pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
     if view.is_null() {
-        return Err(new_error::<PyBufferError>("view: NULL; allowed is a Py_buffer to fill"));
+        return Err(new_error::<PyBufferError>("view: expected a Py_buffer to fill, got NULL"));
     }
     // SAFETY: not NULL, so the interpreter's struct, whose `obj` must be NULL on failure.
     unsafe { (*view).obj = null_mut() };

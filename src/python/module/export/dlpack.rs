@@ -6,7 +6,6 @@ use std::ffi::CStr;
 
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{Managed, ManagedTensorBase};
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -19,7 +18,6 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::stream::{self, StreamArgument};
 use crate::python::ffi::attach::release_deferred;
 use crate::python::ffi::fastcall::{self, Argument, Definition, Parameters};
-use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::{consumers, copies, sync};
 use crate::tensor::Tensor;
@@ -90,9 +88,8 @@ fn exported<'py>(slf: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 4]) ->
 }
 
 fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
-    args::if_converted(value.py(), value.extract())?.ok_or_else(|| {
-        new_error::<PyTypeError>(format!("{argument}: {}; allowed is None or a pair of integers", args::shown(value)))
-    })
+    let wrong = || args::wrong_type(argument, "None or a pair of integers", value);
+    args::if_converted(value.py(), value.extract())?.ok_or_else(wrong)
 }
 
 /// Makes a capsule.
@@ -133,7 +130,7 @@ fn with_way_out(error: Error) -> Error {
     }
 }
 
-/// Moves the tensor to the wanted device, and makes the consumer's stream wait for our work; for memory that is not
+/// Moves the tensor to the requested device, and makes the consumer's stream wait for our work; for memory that is not
 /// ordinary host memory, and for requests of another device.
 #[cold]
 fn ordered<'py>(

@@ -9,7 +9,7 @@ use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
 use crate::dtype::DType;
 use crate::python::convert::{args, dtype};
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{ArgumentError, new_error};
 use crate::python::ffi::numpy_api;
 use crate::python::module::values;
 use dlpark::ffi::DLDataTypeCode;
@@ -73,9 +73,8 @@ fn check_fits(found: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResu
     }
     // NumPy's integers are shown with their class.
     let found = args::shown(&found.call_method0(intern!(found.py(), "__index__"))?);
-    Err(new_error::<PyOverflowError>(format!(
-        "{argument}: {found} does not fit {wanted}; allowed is {lowest} to {highest}"
-    )))
+    let expected = format_args!("{lowest} to {highest} for {wanted}");
+    Err(new_error::<PyOverflowError>(ArgumentError::new(argument, &expected, &found)))
 }
 
 /// Rejects one integer as [`check_fits`], before NumPy casts it: Python's, NumPy's, or that of one of its arrays without dimensions.

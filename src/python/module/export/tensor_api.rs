@@ -6,14 +6,12 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::python::convert::args;
-use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::dlpack_c_exchange::guarded;
@@ -41,11 +39,8 @@ unsafe extern "C" fn share(object: *mut c_void, order: c_int, labels: *mut Label
     let object = unsafe { Borrowed::<PyAny>::from_ptr(Python::assume_attached(), object.cast()) };
     // Python code can replace `dlfield._native.Tensor` by a class that has this table too.
     let Ok(tensor) = object.cast_exact::<PyTensor>() else {
-        return guarded(|_| {
-            let found = args::shown(object.get_type().as_any());
-            let message = format!("dlfield.Tensor._c_api: got an object of {found}; allowed is a dlfield.Tensor");
-            Err(new_error::<PyTypeError>(message))
-        });
+        let class = object.get_type();
+        return guarded(|_| Err(args::wrong_type("dlfield.Tensor._c_api", "a dlfield.Tensor", class.as_any())));
     };
     let tensor = &tensor.get().0;
     let is_ordered = order == UNORDERED || !sync::may_have_device_work(tensor);

@@ -6,6 +6,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::new_error::ArgumentError;
 use crate::python::ffi::numpy_api;
 use crate::python::import::{self, Imported, Request, RequestAccess};
 use crate::python::interrupt;
@@ -68,7 +69,7 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
 }
 
 /// Converts an object to an array with NumPy, and casts integers and bools to `wanted`; those of more than 64 bits to `int64`,
-/// if nothing else is wanted, in which they do not fit.
+/// unless another type is requested, in which they do not fit.
 fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
     let mut array = values::as_array(data, "data")?;
     let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
@@ -77,7 +78,7 @@ fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor>
     }
     // NumPy makes an array of one object from anything that it does not understand.
     let not_an_array =
-        || ErrorKind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
+        || ErrorKind::NotAnArray.error(ArgumentError::new("data", &"an array, a number or a list", &data.get_type()));
     if array.getattr("ndim")?.extract::<usize>()? == 0
         && array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O'
     {

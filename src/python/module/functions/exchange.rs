@@ -186,7 +186,7 @@ fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<(
     Ok(())
 }
 
-/// Returns the tensor on the wanted device. The caller's stream is one of the device that it leaves, unless that is the host.
+/// Returns the tensor on the requested device. The caller's stream is one of the device that it leaves, unless that is the host.
 #[cold]
 fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
     let found = tensor.descriptor().device();

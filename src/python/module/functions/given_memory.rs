@@ -7,10 +7,9 @@ use pyo3::prelude::*;
 use crate::copy::can_cast;
 use crate::descriptor::read_only;
 use crate::device::Device;
-use crate::error::{DTypeErrorKind, Error};
+use crate::error::{DTypeErrorKind, DeviceError, Error};
 use crate::layout::Spec;
 use crate::memory::Contents;
-use crate::python::convert::errors::ErrorKind;
 use crate::python::module::export;
 use crate::python::module::functions::call::Call;
 use crate::python::module::values::memory_of;
@@ -29,9 +28,8 @@ pub(super) fn place(
     let memory = memory_of("buffer", buffer)?;
     let (found, wanted) = (memory.device, spec.device());
     if found != wanted {
-        return Err(ErrorKind::Device.error(format!(
-            "buffer: memory on {found} for a field on {wanted}; allowed is memory on {wanted}, or device='{found}'"
-        )));
+        let error = DeviceError::new("buffer", &format_args!("memory on {wanted}, as the field is"), &found);
+        return Err(error.with_fix(&format_args!("pass device='{found}'")).into());
     }
     if memory.readonly {
         return Err(read_only("buffer", "pass memory that may be written").into());

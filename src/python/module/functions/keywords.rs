@@ -1,6 +1,5 @@
 //! The keywords that every allocation function takes.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -11,7 +10,6 @@ use crate::layout::{self, Layout, Spec, check_len};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, stream};
 use crate::python::ffi::fastcall::{Argument, given};
-use crate::python::ffi::new_error::new_error;
 use crate::python::interrupt;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::preset::{parse_preset, warn_of_labels};
@@ -251,8 +249,7 @@ impl Keywords<'_, '_> {
 /// The error for a padding that is not a text.
 #[cold]
 fn no_padding(given: &Bound<'_, PyAny>) -> PyErr {
-    let what = args::shown(given);
-    new_error::<PyTypeError>(format!("padding: {what} is not a string; allowed is 'none' or 'row'"))
+    args::wrong_type("padding", "'none' or 'row'", given)
 }
 
 /// The error for two widths of a field with one dimension.

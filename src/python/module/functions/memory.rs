@@ -9,14 +9,13 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::ExchangeError;
+use crate::error::{ExchangeError, LayoutError};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
 use crate::protocol::array_interface::outside_buffer;
-use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::metadata_state::MetadataState;
 use crate::python::convert::{args, dtype};
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{ArgumentError, new_error};
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::keywords::{Given, Keywords};
@@ -92,16 +91,16 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     value.extract().map_err(|error: PyErr| {
         let (py, shown) = (value.py(), args::shown(value));
         if error.is_instance_of::<PyOverflowError>(py) {
-            return ErrorKind::Layout.error(format!("address: {shown}; allowed is 0 to {}", usize::MAX));
+            return LayoutError::new("address", &format_args!("0 to {}", usize::MAX), &shown).into();
         }
         if value.is_none() {
             return new_error::<PyTypeError>(
-                "address: None, which is what ctypes makes of a null pointer; allowed is the address of memory",
+                "address: expected the address of memory, got None, which ctypes makes of a null pointer",
             );
         }
         if error.is_instance_of::<PyTypeError>(py) {
             let fix = "of a ctypes pointer it is ctypes.cast(pointer, ctypes.c_void_p).value";
-            return new_error::<PyTypeError>(format!("address: {shown} is not an integer; {fix}"));
+            return new_error::<PyTypeError>(ArgumentError::new("address", &"an integer", &shown).with_fix(&fix));
         }
         error
     })
@@ -254,9 +253,8 @@ fn frombuffer<'py>(
     let len = memory.bytes;
     let start = usize::try_from(offset).ok().filter(|offset| *offset <= len);
     let Some(start) = start.map(|offset| memory.start.wrapping_add(offset)) else {
-        return Err(
-            ErrorKind::Layout.error(format!("offset: {offset} in a buffer of {len} bytes; allowed is 0 to {len}"))
-        );
+        let expected = format_args!("0 to {len}, the bytes of the buffer");
+        return Err(LayoutError::new("offset", &expected, &offset).into());
     };
     let found = elements.at(start, memory.device, memory.readonly)?;
     let (low, high) =

@@ -10,7 +10,6 @@ use crate::preflight::{Preflight, Support, Target, Verdict, preflight};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
-use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::values;
@@ -122,11 +121,7 @@ fn of_object(
     let py = obj.py();
     args::no_keywords("preflight", others, &HINTS, &["obj", "target", "write"])?;
     let write = write.map_or(Ok(false), |write| args::flag("write", write))?;
-    let named = target.cast::<PyString>().ok().map(|name| name.to_string_lossy());
-    let wanted = named.and_then(|name| Target::from_name(&name)).ok_or_else(|| {
-        let allowed = Target::ALL.map(Target::name).join("', '");
-        new_error::<PyValueError>(format!("target: {}; allowed are '{allowed}'", args::shown(target)))
-    })?;
+    let wanted = Target::ALL[args::choice("target", target, &Target::ALL.map(Target::name))?];
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return Ok(PyPreflight(judge(py, tensor.get().0.descriptor(), wanted, write)?));
     }

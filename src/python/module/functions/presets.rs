@@ -1,9 +1,9 @@
 //! The functions `presets` and `register_preset`.
 
 use crate::device::Device;
+use crate::error::LayoutError;
 use crate::preset::{Alignment, LayoutRule, Preset, wrong_alignment, wrong_ranks};
 use crate::python::convert::args;
-use crate::python::convert::errors::ErrorKind;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::preset::{PyPreset, PyPresets};
 use pyo3::prelude::*;
@@ -80,7 +80,7 @@ fn layout_rule(value: &Bound<'_, PyAny>) -> PyResult<LayoutRule> {
             "C" => Ok(LayoutRule::C),
             "F" => Ok(LayoutRule::F),
             other => {
-                Err(ErrorKind::Layout.error(format!("layout: '{other}'; allowed is 'C', 'F' or the ranks of I, J, K")))
+                Err(LayoutError::new("layout", &"'C', 'F' or the ranks of I, J, K", &format_args!("'{other}'")).into())
             }
         };
     }

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::error::DeviceError;
 use crate::memory::cuda::ipc::device_of_uuid;
-use crate::python::convert::errors::ErrorKind;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::sync;
 use crate::tensor::SharedBlock;
@@ -47,10 +47,9 @@ fn open_shared(
 ) -> PyResult<(PySharedBlock, PyTensor)> {
     let Some(device) = device_of_uuid(uuid)? else {
         let uuid: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-        return Err(ErrorKind::Device.error(format!(
-            "name: the memory is on the GPU with UUID {uuid}, which this process does not see; allowed are its own devices: \
-             check CUDA_VISIBLE_DEVICES"
-        )));
+        let got = format_args!("the GPU with UUID {uuid}");
+        let error = DeviceError::new("name", &"memory on a GPU that this process sees", &got);
+        return Err(error.with_fix(&"check CUDA_VISIBLE_DEVICES").into());
     };
     let (block, bytes) = py.detach(|| SharedBlock::open(device, handle, nbytes, file))?;
     Ok((PySharedBlock(block), PyTensor::new(bytes)))

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueErro
 use pyo3::prelude::*;
 
 use crate::python::convert::args;
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{ArgumentError, new_error};
 use rayon::max_num_threads;
 
 /// Sets the number of threads among which large copies and fills are divided, for the whole process.
@@ -33,8 +33,8 @@ fn set_num_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(error) => return Err(error),
     };
     let Some(count) = count.filter(|count| *count <= most) else {
-        let found = args::shown(threads);
-        return Err(new_error::<PyValueError>(format!("threads: {found}; allowed is 0 to {most}, 0 for the default")));
+        let expected = format_args!("0 to {most}, 0 for the default");
+        return Err(new_error::<PyValueError>(ArgumentError::new("threads", &expected, &args::shown(threads))));
     };
     py.detach(|| crate::copy::set_num_threads(count))
         .map_err(|error| new_error::<PyRuntimeError>(format!("threads: {count} could not be started: {error}")))

@@ -9,7 +9,7 @@ use crate::arithmetic::halos::check_assigned_origin;
 use crate::copy::can_cast;
 use crate::descriptor::read_only;
 use crate::device::Device;
-use crate::error::{DeviceErrorKind, Error};
+use crate::error::{DeviceErrorKind, DimsError, Error};
 use crate::layout::{Metadata, Spec};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
@@ -309,11 +309,11 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
             });
         }
         let wrong = |got: String| {
-            let allowed = match ndim.checked_sub(1) {
+            let expected = match ndim.checked_sub(1) {
                 Some(last) => format!("-{ndim} to {last}, or a label"),
                 None => "no axis".to_owned(),
             };
-            ErrorKind::Dims.error(format!("axes: {got} for {ndim} dimensions; allowed is {allowed}"))
+            DimsError::new("axes", &expected, &format_args!("{got} for {ndim} dimensions")).into()
         };
         let got: i64 = args::if_converted(item.py(), item.extract())?.ok_or_else(|| wrong(args::shown(item)))?;
         let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };

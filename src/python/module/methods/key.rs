@@ -15,7 +15,7 @@ use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::copies;
 use crate::python::ffi::getattr;
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{ArgumentError, new_error};
 use crate::python::import;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
@@ -69,7 +69,7 @@ fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> 
     for key in keys {
         if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
-                return Err(new_error::<PyIndexError>("index: more than one Ellipsis; allowed is one"));
+                return Err(new_error::<PyIndexError>("index: expected at most one Ellipsis, got several"));
             }
             ellipsis = true;
             index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
@@ -89,11 +89,10 @@ fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> 
                 None => return Ok(Key::Arrays),
             }
         } else if key.is_instance_of::<PyString>() {
-            let what = args::shown(key);
-            return Err(new_error::<PyIndexError>(format!(
-                "index: {what}; allowed are integers, slices, Ellipsis, None, masks and arrays of positions, one for each \
-                 dimension in order: labels select no points"
-            )));
+            let expected =
+                "integers, slices, Ellipsis, None, masks and arrays of positions, one for each dimension in order";
+            let error = ArgumentError::new("index", &expected, &args::shown(key));
+            return Err(new_error::<PyIndexError>(error.with_fix(&"labels select no points")));
         } else {
             return Ok(Key::Arrays);
         }

@@ -8,7 +8,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::device::Device;
 use crate::python::convert::args;
 use crate::python::copies;
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{ArgumentError, new_error};
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export;
 
@@ -37,9 +37,10 @@ impl PyTensor {
     /// Rounds the number of a tensor without dimensions, as Python's `round` does.
     #[pyo3(signature = (ndigits=None))]
     fn __round__<'py>(slf: &Bound<'py, PyTensor>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        let fix = "allowed is a tensor without dimensions; numpy.rint(field) rounds each element";
-        let number =
-            number(slf)?.ok_or_else(|| new_error::<PyTypeError>(format!("round: {}; {fix}", args::shown(slf))))?;
+        let number = number(slf)?.ok_or_else(|| {
+            let error = ArgumentError::new("round", &"a tensor without dimensions", &args::shown(slf));
+            new_error::<PyTypeError>(error.with_fix(&"numpy.rint(field) rounds each element"))
+        })?;
         PyModule::import(slf.py(), intern!(slf.py(), "builtins"))?
             .call_method1(intern!(slf.py(), "round"), (number, ndigits))
     }
@@ -52,9 +53,9 @@ impl PyTensor {
         if let Some(number) = number(slf)? {
             return number.call_method1(intern!(slf.py(), "__format__"), (format_spec,));
         }
-        let fix = "allowed is a tensor without dimensions, or no format";
-        let what = format!("format: {} for {}; {fix}", args::shown(format_spec), args::shown(slf));
-        Err(new_error::<PyTypeError>(what))
+        let got = format_args!("{} for {}", args::shown(format_spec), args::shown(slf));
+        let expected = "no format, or a tensor without dimensions";
+        Err(new_error::<PyTypeError>(ArgumentError::new("format", &expected, &got)))
     }
 
     /// Returns one element as a Python number: the only one; or the one at an index, which may also be a position in C order.

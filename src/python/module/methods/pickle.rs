@@ -92,7 +92,7 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) ->
     };
     let found = bytes.descriptor().nbytes();
     if found != len {
-        return Err(wrong(format!("{found} bytes of data for a field of {len}; allowed are as many")));
+        return Err(wrong(format!("expected {len} bytes of data, got {found}")));
     }
     let placement = Placement { offset, dtype, shape: &shape, strides: &strides, is_whole };
     let made = on_bytes(py, &bytes, placement, metadata, shared)?;

@@ -8,177 +8,76 @@ use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::ufunc;
 use crate::python::package;
 
-#[pymethods]
-impl PyTensor {
-    /// Returns the sum, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.sum()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+/// What the docstrings say of the results.
+macro_rules! results {
+    (numbers) => {
+        concat!("xarray's `skipna=True` leaves NaN out.\n", results!(truth))
+    };
+    (truth) => {
+        "The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for\n"
+    };
+    (statistics) => {
+        "xarray's `skipna=True` leaves NaN out.\nThe result is as for `sum`. Integers give float64; float16 and bfloat16 are \
+         computed in float32. Keywords as for\n"
+    };
+}
+
+/// Defines the methods, which have the same parameters: after its example each one's name, result, function and keywords.
+macro_rules! reductions {
+    ($($(#[$($example:tt)*])* $name:ident = $found:literal, $kind:ident, $function:ident($($ufunc:literal)?), $keywords:literal;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                #[doc = concat!(
+                    "Returns ", $found,
+                    ", along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.\n\n",
+                    "The halo counts, as for a NumPy array: `field.domain_view.", stringify!($name), "()` leaves it out.\n",
+                    results!($kind), "`numpy.ndarray.", stringify!($name), "`: ", $keywords,
+                    ". Raises `DimsError` for an axis that the field does not have.\n\n>>> import dlfield as dl"
+                )]
+                $(#[$($example)*])*
+                #[pyo3(signature = (axis=None, **keywords))]
+                fn $name<'py>(
+                    slf: &Bound<'py, PyTensor>,
+                    axis: Option<&Bound<'py, PyAny>>,
+                    keywords: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    $function(slf, stringify!($name), $($ufunc,)? axis, keywords)
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
     /// >>> field = dl.ones((2, 3))
     /// >>> field.sum("J").dims, f"{field.sum():.1f}"
     /// (('I',), '6.0')
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn sum<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reduced(slf, "sum", "add", axis, keywords)
-    }
-
-    /// Returns the product, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.prod()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    sum = "the sum", numbers, reduced("add"), "`dtype`, `out`, `keepdims`, `initial`, `where`";
     /// >>> dl.full((2, 3), 2.0).prod("J").tolist()
     /// [8.0, 8.0]
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn prod<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reduced(slf, "prod", "multiply", axis, keywords)
-    }
-
-    /// Returns the smallest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.min()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    prod = "the product", numbers, reduced("multiply"), "`dtype`, `out`, `keepdims`, `initial`, `where`";
     /// >>> dl.from_array([[1, 2], [3, 0]]).min("I").tolist()
     /// [1, 0]
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn min<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reduced(slf, "min", "minimum", axis, keywords)
-    }
-
-    /// Returns the largest element, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.max()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    min = "the smallest element", numbers, reduced("minimum"), "`out`, `keepdims`, `initial`, `where`";
     /// >>> dl.from_array([[1, 2], [3, 0]]).max().item()
     /// 3
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn max<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reduced(slf, "max", "maximum", axis, keywords)
-    }
-
-    /// Returns whether any element is true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.any()` leaves it out.
-    /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    max = "the largest element", numbers, reduced("maximum"), "`out`, `keepdims`, `initial`, `where`";
     /// >>> bool((dl.ones((2, 3)) > 1).any())
     /// False
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn any<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reduced(slf, "any", "logical_or", axis, keywords)
-    }
-
-    /// Returns whether all elements are true, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.all()` leaves it out.
-    /// The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
-    /// `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    any = "whether any element is true", truth, reduced("logical_or"), "`out`, `keepdims`, `where`";
     /// >>> bool((dl.ones((2, 3)) > 0).all())
     /// True
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn all<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        reduced(slf, "all", "logical_and", axis, keywords)
-    }
-
-    /// Returns the mean, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.mean()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-    /// `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    all = "whether all elements are true", truth, reduced("logical_and"), "`out`, `keepdims`, `where`";
     /// >>> dl.from_array([[1, 2], [3, 4]]).mean("I").tolist()
     /// [2.0, 3.0]
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn mean<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        statistic(slf, "mean", axis, keywords)
-    }
-
-    /// Returns the variance, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.var()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-    /// `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    mean = "the mean", statistics, statistic(), "`dtype`, `out`, `keepdims`, `where`";
     /// >>> dl.from_array([1.0, 3.0]).var().item()
     /// 1.0
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn var<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        statistic(slf, "var", axis, keywords)
-    }
-
-    /// Returns the standard deviation, along the dimensions in `axis`, or `dim`: a number, a label, a tuple of these, or None for all.
-    ///
-    /// The halo counts, as for a NumPy array: `field.domain_view.std()` leaves it out.
-    /// xarray's `skipna=True` leaves NaN out.
-    /// The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
-    /// `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field does not have.
-    ///
-    /// >>> import dlfield as dl
+    var = "the variance", statistics, statistic(), "`dtype`, `out`, `ddof`, `keepdims`, `where`";
     /// >>> dl.from_array([1.0, 5.0]).std().item()
     /// 2.0
-    #[pyo3(signature = (axis=None, **keywords))]
-    fn std<'py>(
-        slf: &Bound<'py, PyTensor>,
-        axis: Option<&Bound<'py, PyAny>>,
-        keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        statistic(slf, "std", axis, keywords)
-    }
+    std = "the standard deviation", statistics, statistic(), "`dtype`, `out`, `ddof`, `keepdims`, `where`";
 }
 
 /// Reduces by NumPy's ufunc of this name; `method` is the name of the tensor's method.

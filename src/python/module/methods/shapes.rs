@@ -5,9 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use crate::error::{Error, LayoutErrorKind};
+use crate::error::{Error, LayoutError, LayoutErrorKind};
 use crate::python::convert::args;
-use crate::python::convert::errors::ErrorKind;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
 use crate::python::module::methods::index;
@@ -69,11 +68,9 @@ impl PyTensor {
             given => ufunc::axes(&self.0, given)?,
         };
         if let Some(axis) = dropped.iter().find(|axis| shape[**axis] != 1) {
-            return Err(ErrorKind::Layout.error(format!(
-                "axis: dimension {axis} of dims ({}) has {} points; allowed is one: select one with field[...]",
-                self.0.dims(),
-                shape[*axis]
-            )));
+            let got = format_args!("{} at dimension {axis} of dims ({})", shape[*axis], self.0.dims());
+            let error = LayoutError::new("axis", &"dimensions of one point", &got);
+            return Err(error.with_fix(&"select one with field[...]").into());
         }
         let at = |axis| if dropped.contains(&axis) { Index::At(0) } else { Index::All };
         let index: SmallVec<[Index; 6]> = (0..shape.len()).map(at).collect();

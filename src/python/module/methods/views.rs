@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, stream};
+use crate::python::ffi::new_error::ArgumentError;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
@@ -192,12 +193,12 @@ impl PyTensor {
     /// >>> dl.zeros(3).to_cupy()
     /// Traceback (most recent call last):
     ///     ...
-    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
+    /// dlfield.NoSuchBufferError: device: expected memory on cuda or cuda_managed, got cpu; copy it with to_device('cuda:0')
     fn to_cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let device = slf.get().descriptor().device();
         if !device.is_cuda() && device != Device::CUDA_MANAGED {
-            let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
-            return Err(ErrorKind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
+            let error = ArgumentError::new("device", &"memory on cuda or cuda_managed", &device);
+            return Err(ErrorKind::NoSuchBuffer.error(error.with_fix(&"copy it with to_device('cuda:0')")));
         }
         cupy::array(slf)
     }

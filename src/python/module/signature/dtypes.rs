@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString, PyTuple};
 
 use crate::dtype::DType;
-use crate::python::convert::errors::ErrorKind;
+use crate::error::DTypeError;
 use crate::python::convert::{args, dtype};
 
 /// Converts the types allowed; none for any.
@@ -21,8 +21,8 @@ pub(super) fn parse(given: &Bound<'_, PyAny>) -> PyResult<Vec<DType>> {
         }
     } else if let Some(several) = sequence(given)? {
         if several.is_empty() {
-            let message = "dtype: an empty sequence; allowed is at least one element type, or None for any";
-            return Err(ErrorKind::DType.error(message));
+            let expected = "at least one element type, or None for any";
+            return Err(DTypeError::new("dtype", &expected, &"an empty sequence").into());
         }
         return several.iter().map(one).collect();
     }
@@ -47,9 +47,6 @@ fn one(given: &Bound<'_, PyAny>) -> PyResult<DType> {
     if components.is_empty() {
         return Ok(element);
     }
-    let message = format!(
-        "dtype: {} is a sub-array type; allowed is a scalar type: label its dimensions in dims, as \"0\"",
-        args::shown(given)
-    );
-    Err(ErrorKind::DType.error(message))
+    let error = DTypeError::new("dtype", &"a type of one element", &args::shown(given));
+    Err(error.with_fix(&"label the dimensions of a sub-array in dims, as '0'").into())
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{DeviceErrorKind, Error};
+use crate::error::{DeviceErrorKind, Error, Tuple};
 use crate::python::convert::errors;
 use crate::python::copies::GIL_RELEASE_BYTES;
 use crate::python::import::{self, Hooks};
@@ -217,8 +217,8 @@ impl Copy {
 /// Why a field is slow.
 #[cold]
 fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
-    let ranks = |layout: &crate::Layout| format!("{:?}", layout.to_vec());
-    let wanted = spec.fast_layout(found).map_or_else(String::new, |layout| ranks(&layout));
+    let ranks = |layout: &crate::Layout| Tuple(&layout.to_vec()).to_string();
+    let expected = spec.fast_layout(found).map_or_else(String::new, |layout| ranks(&layout));
     let labels = found.dims().map_or_else(String::new, |dims| format!(" for dims ({dims})"));
-    format!("layout: {}{labels}; wanted is {wanted}", ranks(&found.layout()))
+    format!("layout: expected {expected}, got {}{labels}", ranks(&found.layout()))
 }

@@ -39,7 +39,7 @@ const FEW: usize = 16;
 ///     The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX, CuPy, cuda.core or
 ///     Numba. Pinned and managed memory fits the host, which waits for the work on it, and CUDA devices.
 /// on_mismatch : {"raise", "copy"}, optional
-///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
+///     What happens to a field with another device, dtype, alignment or layout than expected. "raise": an error, or for
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
 ///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
 ///     for those of less than 16 bits that NumPy itself does not have (float8, int4). The host casts, so another dtype remains an error if

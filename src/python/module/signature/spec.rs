@@ -242,10 +242,8 @@ impl PyFieldSpec {
 impl PyFieldSpec {
     /// The specification given for the field of that name.
     pub(crate) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
-        let wrong = || {
-            let allowed = "allowed is a FieldSpec for each keyword other than device, on_mismatch and allow_overlap";
-            new_error::<PyTypeError>(format!("{name}: {}; {allowed}", args::shown(spec)))
-        };
+        let expected = "a FieldSpec, as for each keyword other than device, on_mismatch and allow_overlap";
+        let wrong = || args::wrong_type(&name.to_string(), expected, spec);
         Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())
     }
 
@@ -297,12 +295,9 @@ fn widths(boundary: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Halo> {
     }
 }
 
-/// Converts what is wanted of the extents.
+/// Converts the expected extents.
 fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
-    let wrong = || {
-        let got = args::shown(shape);
-        new_error::<PyTypeError>(format!("shape: {got} is not a sequence of integers, names of sizes or None"))
-    };
+    let wrong = || args::wrong_type("shape", "a sequence of integers, names of sizes or None", shape);
     if shape.is_instance_of::<PyString>() {
         return Err(wrong());
     }

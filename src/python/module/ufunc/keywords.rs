@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
-use crate::python::ffi::new_error::{new_error, unexpected_keyword};
+use crate::python::ffi::new_error::{ArgumentError, new_error, unexpected_keyword};
 use crate::python::module::ufunc::Method;
 
 /// The keywords of a call.
@@ -111,7 +111,6 @@ fn check_order(value: &Bound<'_, PyAny>) -> PyResult<()> {
     if value.cast::<PyString>().is_ok_and(|order| order.to_string_lossy() == "K") {
         return Ok(());
     }
-    let what = args::shown(value);
     let fix = "a result has the first tensor's layout; for another one pass a tensor as out=";
-    Err(new_error::<PyValueError>(format!("order: {what}; allowed is 'K': {fix}")))
+    Err(new_error::<PyValueError>(ArgumentError::new("order", &"'K'", &args::shown(value)).with_fix(&fix)))
 }

@@ -22,7 +22,7 @@ pub(super) use self::operators::install;
 pub(super) use self::reduce::{axes, axis, labels_in};
 pub(super) use self::sizes::with_domain_hint;
 use crate::python::convert::args;
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{ArgumentError, new_error};
 use crate::python::module::classes::tensor::PyTensor;
 
 /// The method of a ufunc that is called.
@@ -44,10 +44,9 @@ pub(super) fn array_ufunc<'py>(
         "__call__" => Method::Call,
         "reduce" => Method::Reduce,
         other => {
-            let fix = "call it on arrays instead: to_numpy(), to_cupy()";
-            let what =
-                format!("{}.{other}: not supported for tensors; allowed are calls and reduce: {fix}", name(ufunc)?);
-            return Err(new_error::<PyTypeError>(what));
+            let argument = format!("{}.{other}", name(ufunc)?);
+            let error = ArgumentError::new(&argument, &"arrays", &"tensors, which support calls and reduce");
+            return Err(new_error::<PyTypeError>(error.with_fix(&ON_ARRAYS)));
         }
     };
     if !ufunc.getattr(intern!(py, "signature"))?.is_none() {
@@ -79,10 +78,13 @@ pub(super) fn reduced<'py>(
     Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
 }
 
+/// How a ufunc is called that tensors do not support.
+const ON_ARRAYS: &str = "call it on arrays: to_numpy(), to_cupy()";
+
 /// The error for a generalized ufunc, which works on more than single elements.
 fn generalized(name: &str) -> PyErr {
-    let what = "a generalized ufunc, whose dimensions are not matched by label; allowed are element-wise ufuncs";
-    new_error::<PyTypeError>(format!("{name}: {what}: call it on arrays instead: to_numpy(), to_cupy()"))
+    let got = "a generalized one, whose dimensions are not matched by label";
+    new_error::<PyTypeError>(ArgumentError::new(name, &"an element-wise ufunc", &got).with_fix(&ON_ARRAYS))
 }
 
 /// A ufunc's name.

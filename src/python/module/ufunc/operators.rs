@@ -193,7 +193,7 @@ fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
     let why = if declines {
         "it sets __array_ufunc__ = None, so only operators that are not in place support it"
     } else {
-        "allowed are tensors, arrays and numbers"
+        "pass a tensor, an array or a number"
     };
     let name = ty.name().map_or_else(|_| ty.to_string(), |name| name.to_string());
     new_error::<PyTypeError>(format!("unsupported operand type(s) for {ufunc} in place: 'Tensor' and '{name}'; {why}"))

@@ -1,7 +1,6 @@
 //! `out`: the arrays for results.
 
 use numpy::PyUntypedArray;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -11,10 +10,9 @@ use crate::descriptor::read_only;
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
+use crate::error::{DimsError, LayoutError, Tuple};
 use crate::layout::Spec;
 use crate::python::convert::args;
-use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
@@ -110,21 +108,17 @@ fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     } else {
         None
     };
-    found.filter(|array| array.labels == LabelSource::Unknown).ok_or_else(|| {
-        let what = args::shown(object);
-        new_error::<PyTypeError>(format!("out: {what}; allowed are tensors, and arrays of NumPy and CuPy"))
-    })
+    let wrong = || args::wrong_type("out", "a tensor, or an array of NumPy or CuPy", object);
+    found.filter(|array| array.labels == LabelSource::Unknown).ok_or_else(wrong)
 }
 
 /// Checks that an output has all labels of a result, with its sizes. `tensor` is the output.
 fn check(output: &LabelledShape, result: &LabelledShape, tensor: Option<&Tensor>) -> PyResult<()> {
     for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
         let Some(at) = output.dims().iter().position(|known| known == label) else {
-            return Err(ErrorKind::Dims.error(format!(
-                "out: dims ({}) lack {label}, which the result has; allowed are dims with all of ({})",
-                output.dims(),
-                result.dims()
-            )));
+            let expected = format_args!("dims with all of ({}), those of the result", result.dims());
+            let got = format_args!("({}) without {label}", output.dims());
+            return Err(DimsError::new("out", &expected, &got).into());
         };
         let got = output.shape()[at];
         if got != wanted && wanted != 1 {
@@ -142,12 +136,11 @@ fn by_position(shape: &[i64], result: &LabelledShape) -> PyResult<Dims> {
     if shape.len() == 3 && result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K)) {
         return Ok(Dims::standard(3));
     }
-    Err(ErrorKind::Layout.error(format!(
-        "out: an array of shape {shape:?} for a result of dims ({}) and shape {:?}; allowed is that shape, or three dimensions \
-         I, J, K for labels among these",
-        result.dims(),
-        result.shape()
-    )))
+    let (found, dims) = (Tuple(result.shape()), result.dims());
+    let expected = format_args!(
+        "an array of the result's shape {found}, for dims ({dims}), or of three dimensions I, J, K for labels among these"
+    );
+    Err(LayoutError::new("out", &expected, &format_args!("shape {}", Tuple(shape))).into())
 }
 
 /// The specification of a new result.

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::arithmetic::LabelledShape;
 use crate::device::Device;
+use crate::error::DimsError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::new_error::new_error;
@@ -30,7 +31,7 @@ pub(super) fn reduce<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = ufunc.py();
     let [input] = inputs else {
-        return Err(new_error::<PyTypeError>(format!("reduce: {} arrays; allowed is one", inputs.len())));
+        return Err(new_error::<PyTypeError>(format!("reduce: expected one array, got {}", inputs.len())));
     };
     let Some(mut operands) = Operands::read(std::slice::from_ref(input), keywords.mask.as_ref())? else {
         return Ok(None);
@@ -156,8 +157,10 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
         },
     };
     if let Some(twice) = (1..found.len()).find(|at| found[..*at].contains(&found[*at])) {
-        let what = format!("axis: {} is repeated in {}", found[twice], given.map_or_else(String::new, args::shown));
-        return Err(ErrorKind::Dims.error(format!("{what}; allowed is each dimension once")));
+        let all = given.map_or_else(String::new, args::shown);
+        return Err(
+            DimsError::new("axis", &"each axis once", &format_args!("axis {} twice in {all}", found[twice])).into()
+        );
     }
     Ok(found)
 }
@@ -193,14 +196,14 @@ fn integer(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 /// An axis: a number, negative ones count from the end, or a label.
 pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize> {
     let ndim = tensor.descriptor().ndim();
-    let wrong = || {
-        let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());
-        let allowed = match ndim.checked_sub(1) {
+    let wrong = || -> PyErr {
+        let expected = match ndim.checked_sub(1) {
             Some(last) => format!("-{ndim} to {last}, a label, or a tuple of these"),
             None => "0 or -1, as there are no dimensions".to_owned(),
         };
-        let fix = labels_in(tensor, given).map_or_else(String::new, |labels| format!(": axis=({labels})"));
-        ErrorKind::Dims.error(format!("{what}; allowed is {allowed}{fix}"))
+        let fix = labels_in(tensor, given).map_or_else(String::new, |labels| format!("write axis=({labels})"));
+        let got = format_args!("{} for dims ({})", args::shown(given), tensor.dims());
+        DimsError::new("axis", &expected, &got).with_fix(&fix).into()
     };
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);

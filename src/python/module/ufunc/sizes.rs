@@ -34,12 +34,11 @@ pub(super) fn different_sizes(label: &Dim, first: (usize, i64), second: (usize, 
 #[cold]
 pub(super) fn wrong_output(output: Option<&Tensor>, label: Dim, got: i64, wanted: i64) -> PyErr {
     let hint = match has_domain(output, &label.to_string(), wanted) {
-        true => "; it has a halo: pass its domain_view",
+        true => "it has a halo: pass its domain_view",
         false => "",
     };
-    ErrorKind::Layout.error(format!(
-        "out: {got} points in dimension \"{label}\", where the result has {wanted}; allowed is {wanted}{hint}"
-    ))
+    let expected = format_args!("{wanted} points in dimension \"{label}\", as the result has");
+    LayoutError::new("out", &expected, &got).with_fix(&hint).into()
 }
 
 /// Whether a field has a halo along a dimension, and this many points without it.

@@ -5,10 +5,11 @@ use pyo3::prelude::*;
 use crate::cuda;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{DeviceError, DeviceErrorKind, Result};
+use crate::error::{DeviceError, DeviceErrorKind, LayoutError, Result};
 use crate::layout::is_compact;
 use crate::memory::cuda::{StreamUses, current_stream, device_of_pointer};
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::new_error::ArgumentError;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::request::{elsewhere, not_owned};
 use crate::python::import::{Held, Request, RequestAccess, is_exporter, share};
@@ -37,10 +38,8 @@ pub fn memory_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> 
     let mut request = Request::new(RequestAccess::Write).sharing();
     request.copy = Some(false);
     if share(object, &request, &mut tensor)?.is_none() {
-        return Err(ErrorKind::NotAnArray.error(format!(
-            "{argument}: {} has no memory to share; allowed is an object with the buffer protocol, or an array",
-            object.get_type()
-        )));
+        let expected = "an array, or an object with the buffer protocol";
+        return Err(ErrorKind::NotAnArray.error(ArgumentError::new(argument, &expected, &object.get_type())));
     }
     let field = tensor.descriptor();
     if !is_compact(field.shape(), field.strides()) {
@@ -55,11 +54,10 @@ pub fn memory_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> 
 fn of_exporter(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
     let held = Held::get(object)?;
     if held.is_pointer() {
-        return Err(ErrorKind::NotAnArray.error(format!(
-            "{argument}: {} is a pointer, and its buffer is the pointer itself; allowed is what it points to, such as \
-             (ctypes.c_char * size).from_address(address), or from_pointer",
-            object.get_type()
-        )));
+        let got = format_args!("{}, whose buffer is the pointer itself", object.get_type());
+        let fix = "pass (ctypes.c_char * size).from_address(address), or use from_pointer";
+        let error = ArgumentError::new(argument, &"the memory that the pointer points to", &got).with_fix(&fix);
+        return Err(ErrorKind::NotAnArray.error(error));
     }
     if !held.is_contiguous(b'A') {
         return Err(gaps(argument));
@@ -72,8 +70,7 @@ fn of_exporter(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
 
 #[cold]
 fn gaps(argument: &str) -> PyErr {
-    ErrorKind::Layout
-        .error(format!("{argument}: its elements leave gaps, or are in reverse; allowed is contiguous memory"))
+    LayoutError::new(argument, &"contiguous memory", &"elements with gaps, or in reverse").into()
 }
 
 /// Returns an owner of memory that is given by its address, which keeps an object if there is one.
@@ -106,7 +103,7 @@ pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
     }
 }
 
-/// Rejects memory that, according to the driver, is on another device than the wanted one.
+/// Rejects memory that, according to the driver, is on another device than the expected one.
 #[cold]
 pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
     if descriptor.size() == 0 || !cuda::is_available() {
