@@ -4,7 +4,7 @@ use ndarray::{Dimension, Ix1, Ix2, Ix3};
 
 /// How an argument indexes its array: by label, as [`IJK`] does, or by position, as `ndarray`'s `Ix0` to `Ix6` and `IxDyn` do.
 ///
-/// By label, the view has the dimensions in the order of the type, whatever their order in the argument. An array with other labels is
+/// By label, the view has the dimensions in the order of the type; the argument may have them in any order. An array with other labels is
 /// rejected; one without labels, such as a NumPy array, is taken to be in this order. By position, labels are ignored: a field with
 /// the dims K, J, I is indexed in that order.
 ///
