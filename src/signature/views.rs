@@ -114,7 +114,18 @@ impl<'r, 'w> BorrowedCall<'r, 'w> {
     /// [`SignatureError`] for a field that was not given, or to write; as for [`Tensor::read`].
     ///
     /// # Example
-    /// See [`Signature::borrow`].
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::{DType, Dims, FieldSpec, Signature, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let field = FieldSpec::new(DType::F64, Dims::standard(1));
+    /// let x = Tensor::from(vec![1.0, 2.0]);
+    /// let call = Signature::new([("x", field)])?.borrow(&[("x", &x)], [])?;
+    /// assert_eq!(call.read::<f64, Ix1>("x")?.sum(), 3.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn read<T: Element, D: Dimension>(&self, name: &str) -> Result<ReadGuard<'r, T, D>> {
         let field = self.call.given(name)?;
         let Lent::Read(tensor) = self.tensors[self.place(name)?] else {
@@ -132,7 +143,20 @@ impl<'r, 'w> BorrowedCall<'r, 'w> {
     /// and for memory that the host cannot reach.
     ///
     /// # Example
-    /// See [`Signature::borrow`].
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::{Access, DType, Dims, FieldSpec, Signature, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let field = FieldSpec::new(DType::F64, Dims::standard(1)).access(Access::ReadWrite);
+    /// let mut x = Tensor::from(vec![1.0, 2.0]);
+    /// let mut call = Signature::new([("x", field)])?.borrow(&[], [("x", &mut x)])?;
+    /// call.write::<f64, Ix1>("x")?.fill(0.5);
+    /// assert!(call.write::<f64, Ix1>("x").is_err()); // its view was taken
+    /// assert_eq!(x.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn write<T: Element, D: Dimension>(&mut self, name: &str) -> Result<ArrayViewMut<'w, T, D>> {
         let field = self.call.given(name)?;
         let place = self.place(name)?;
