@@ -66,9 +66,8 @@ impl Tensor {
     /// As [`Tensor::full`], with the bytes of one element: for element types that are known at run time only.
     #[doc(hidden)]
     pub fn full_bytes(spec: &Spec, element: &[u8]) -> Result<Tensor> {
-        let tensor = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: the memory is fresh, so no other code has it.
-        unsafe { copy::fill(&tensor.descriptor, element, true) }?;
+        let mut tensor = Tensor::BLANK;
+        tensor.allocate_full(spec, element)?;
         Ok(tensor)
     }
 
@@ -288,6 +287,16 @@ impl Tensor {
         }
         self.owner.describe_block(&self.descriptor);
         Ok(())
+    }
+
+    /// As [`Tensor::full_bytes`].
+    ///
+    /// # Errors
+    /// As for [`Tensor::full`].
+    pub(crate) fn allocate_full(&mut self, spec: &Spec, element: &[u8]) -> Result<()> {
+        self.allocate_in_place(spec, Contents::Undefined)?;
+        // SAFETY: the memory is fresh, so no other code has it.
+        unsafe { copy::fill(&self.descriptor, element, true) }
     }
 
     /// As [`Tensor::copy_of_shared`], of memory on the host that no device uses, to memory on the host.

@@ -57,10 +57,7 @@ fn filled(
     call.keywords.in_stream(spec.device(), || {
         let element = element()?;
         match call.keywords.buffer {
-            None => {
-                *tensor = call.detached(spec, || Tensor::full_bytes(spec, &element))?;
-                Ok(())
-            }
+            None => Ok(call.detached(spec, || tensor.allocate_full(spec, &element))?),
             Some(buffer) => given_memory::fill(call, buffer, spec, &element, tensor),
         }
     })
