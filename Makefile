@@ -83,7 +83,7 @@ test-host: $(VENV)/.test $(VENV)/.example #: the Python tests of `make test`
 test-rust test-sim: export PROPTEST_CASES ?= 64
 test-rust: $(VENV)/.build #: the Rust tests of `make test`, then test-sim
 	cargo test --quiet --features cuda,ndarray
-	cargo run --quiet --features cuda,ndarray --example no_python
+	for example in no_python checked_call; do cargo run --quiet --features cuda,ndarray --example $$example || exit 1; done
 	@$(MAKE) --no-print-directory test-sim
 
 test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib #: the CUDA tests on a test double of the driver, without a GPU

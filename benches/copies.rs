@@ -31,7 +31,7 @@ fn shape_for(dtype: DType, [i, j, k]: [i64; 3]) -> [i64; 3] {
 fn field(dtype: DType, shape: &[i64], ranks: [i64; 3], alignment_size: i64) -> Tensor {
     let layout = Layout::new(&ranks, shape.len()).expect("a permutation");
     let spec = Spec::new(shape, dtype).layout(layout).alignment_size(alignment_size);
-    Tensor::full(&spec, &vec![1; dtype.itemsize()]).expect("there is enough memory")
+    Tensor::full_bytes(&spec, &vec![1; dtype.itemsize()]).expect("there is enough memory")
 }
 
 /// Returns destination and source of each copy, by name.
@@ -91,7 +91,7 @@ fn fills(criterion: &mut Criterion) {
             group.throughput(throughput(&to));
             group.bench_function(size, |bencher| {
                 // SAFETY: nothing else has access to the memory.
-                bencher.iter(|| unsafe { to.fill(black_box(&element)) }.expect("one element"));
+                bencher.iter(|| unsafe { to.fill_bytes(black_box(&element)) }.expect("one element"));
             });
         }
         group.finish();

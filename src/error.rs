@@ -180,7 +180,7 @@ layer! {
     /// # Example
     /// ```
     /// use dlfield::{DType, DTypeErrorKind, Error, Spec, Tensor};
-    /// let Err(Error::DType(error)) = Tensor::full(&Spec::new(&[3], DType::F64), &[0; 4]) else { unreachable!() };
+    /// let Err(Error::DType(error)) = Tensor::full(&Spec::new(&[3], DType::F64), 0i32) else { unreachable!() };
     /// assert_eq!(error.kind(), DTypeErrorKind::Mismatch);
     /// ```
     DTypeErrorKind {

@@ -156,6 +156,8 @@ pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 pub use preset::{Alignment, LayoutRule, Preset};
 #[cfg(feature = "python")]
 pub use pyo3;
+#[cfg(feature = "ndarray")]
+pub use signature::BorrowedCall;
 pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
 #[cfg(feature = "cuda")]
 pub use tensor::CudaView;

@@ -77,7 +77,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let allows_overlap = bytes.arbitrary()?;
         let device: Device = bytes.choose(&["cpu", "cpu", "cuda:0", "cuda:1"])?.parse().expect("a device");
         let Ok(signature) = Signature::new(names.into_iter().zip(specs)) else { return Ok(()) };
-        let signature = signature.with_overlap(allows_overlap).with_device(device);
+        let signature = signature.allow_overlap(allows_overlap).with_device(device);
         let fields = list(count, || field(bytes))?;
         let mut given: Vec<_> = names.into_iter().zip(&fields).collect();
         match bytes.int_in_range(0..=15u8)? {

@@ -5,13 +5,21 @@
 //! one becomes a `dlfield.Tensor`, which every array library can import; arrays of `ndarray` and vectors become a `Tensor` with
 //! [`Tensor::from_array`](crate::Tensor::from_array) and `Tensor::from`. Only [`OrCopy`] copies elements.
 //!
+//! Arguments go by label, as with [`IJK`], or by position, as with `ndarray`'s `Ix2`: see [`Axes`].
+//!
 //! ```
 //! #[pyo3::pymodule]
 //! mod fields {
 //!     use dlfield::Tensor;
-//!     use dlfield::ndarray::{Ix1, Ix2};
-//!     use dlfield::python::{In, Out};
+//!     use dlfield::ndarray::{Axis, Ix1, Ix2};
+//!     use dlfield::python::{IJK, In, Out};
 //!     use pyo3::prelude::*;
+//!
+//!     /// The sums over K of a field, whose dims may come in any order.
+//!     #[pyfunction]
+//!     fn column_sums(field: In<'_, f64, IJK>) -> PyResult<Tensor> {
+//!         Ok(Tensor::from_array(field.array().sum_axis(Axis(2)))?)
+//!     }
 //!
 //!     /// The means of the columns of any two-dimensional array of `float64`.
 //!     #[pyfunction]
@@ -65,7 +73,8 @@
 //! }
 //! ```
 //!
-//! A value of these types cannot be kept in a class, as it belongs to the call:
+//! A value of these types belongs to the call: a class cannot keep it, and code without Python, inside `py.detach`, can only have a view
+//! that was taken before:
 //!
 //! ```compile_fail
 //! # use dlfield::ndarray::Ix1;
@@ -73,7 +82,7 @@
 //! # use pyo3::prelude::*;
 //! #[pyclass]
 //! struct Accumulator {
-//!     total: Out<'static, f64, Ix1>, // error: cannot be shared between threads safely
+//!     total: Out<'static, f64, Ix1>, // error: used without Python, or kept after the call
 //! }
 //! ```
 //!
@@ -144,5 +153,6 @@ pub(crate) mod trace;
 
 pub use self::from_py::OrCopy;
 pub use self::from_py::{
-    Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, Order, Out, Place, ViewAs, ViewedByHost,
+    Any, AnyIn, AnyOrder, Anywhere, Axes, COrder, Cuda, Elements, FOrder, Host, I, IJ, IJK, IK, In, J, JK, K, Order,
+    Out, Place, ViewAs, ViewedByHost,
 };

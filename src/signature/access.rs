@@ -1,6 +1,6 @@
 //! How a stencil uses a field.
 
-/// How a stencil uses a field. No further way will come.
+/// How a stencil uses a field.
 ///
 /// # Example
 /// ```

@@ -108,6 +108,12 @@ impl<'a> BoundCall<'a> {
         Ok(bound)
     }
 
+    /// The signature that the arguments were checked against.
+    #[cfg(feature = "ndarray")]
+    pub(super) fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
     /// The names of the fields that temporaries replace, whether they are written, and their temporaries.
     fn copies(&self) -> impl Iterator<Item = (&str, bool, &Writeback)> {
         self.arguments.given().filter_map(|(place, argument)| {

@@ -80,8 +80,11 @@ impl FieldSpec {
     }
 }
 
-/// Permutes the dimensions of a field with labels, and labels one that has none.
-fn orient_labelled(wanted: &Dims, field: &mut Descriptor) -> Result<()> {
+/// Permutes the dimensions of a field with labels into the expected order, and labels one that has none.
+///
+/// # Errors
+/// [`DimsError`] for other labels, and for another number of dimensions.
+pub(crate) fn orient_labelled(wanted: &Dims, field: &mut Descriptor) -> Result<()> {
     let unlike = |found: String, order: &str| {
         let expected = format_args!("({wanted}), {order}");
         DimsError::new("dims", &expected, &found).with_kind(DimsErrorKind::Mismatch)

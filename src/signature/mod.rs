@@ -26,8 +26,11 @@ use std::sync::Arc;
 
 pub use self::access::Access;
 pub use self::bound::BoundCall;
+pub(crate) use self::fit::orient_labelled;
 pub use self::size::Size;
 pub use self::spec::FieldSpec;
+#[cfg(feature = "ndarray")]
+pub use self::views::BorrowedCall;
 use self::writeback::Writeback;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -135,12 +138,12 @@ impl Signature {
     /// let tensor = Tensor::zeros(&Spec::new(&[2, 3], DType::F64))?;
     /// let same = [("inp", tensor.descriptor()), ("out", tensor.descriptor())];
     /// assert!(Signature::new(fields.clone())?.bind(&same).is_err());
-    /// assert!(Signature::new(fields)?.with_overlap(true).bind(&same).is_ok());
+    /// assert!(Signature::new(fields)?.allow_overlap(true).bind(&same).is_ok());
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn with_overlap(mut self, allow: bool) -> Signature {
+    pub fn allow_overlap(mut self, allow: bool) -> Signature {
         self.allow_overlap = allow;
         self
     }
@@ -155,7 +158,7 @@ impl Signature {
     /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
     /// let signature = Signature::new([("inp", spec)])?;
     /// assert!(!signature.allows_overlap());
-    /// assert!(signature.with_overlap(true).allows_overlap());
+    /// assert!(signature.allow_overlap(true).allows_overlap());
     /// # Ok(())
     /// # }
     /// ```

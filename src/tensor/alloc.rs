@@ -3,9 +3,10 @@
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
 use super::device::refuse_brief_memory;
-use super::{Owner, Tensor};
+use super::{Element, Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
+use crate::dtype::{self, DType};
 #[cfg(doc)]
 use crate::error::ExchangeError;
 use crate::error::Result;
@@ -44,18 +45,27 @@ impl Tensor {
         Tensor::allocate(spec, Contents::Zeros)
     }
 
-    /// Allocates a field and sets every element to `element`, bit for bit.
+    /// Allocates a field and sets every element to `value`.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`crate::DTypeError`] if `element` has another size than one element.
+    /// As for [`Tensor::empty`], and [`crate::DTypeError`] if the element type of `spec` is not that of `value`.
     ///
     /// # Example
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
-    /// let field = Tensor::full(&Spec::new(&[4], DType::F64), &2.5f64.to_ne_bytes()).unwrap();
+    /// let spec = Spec::new(&[4], DType::F64);
+    /// let field = Tensor::full(&spec, 2.5).unwrap();
     /// assert_eq!(field.descriptor().size(), 4);
+    /// assert_eq!(Tensor::full(&spec, 2.5f32).unwrap_err().to_string(), "dtype: expected float64, got float32");
     /// ```
-    pub fn full(spec: &Spec, element: &[u8]) -> Result<Tensor> {
+    pub fn full<T: Element>(spec: &Spec, value: T) -> Result<Tensor> {
+        check_value::<T>(spec.dtype())?;
+        Tensor::full_bytes(spec, bytes_of(&value))
+    }
+
+    /// As [`Tensor::full`], with the bytes of one element: for element types that are known at run time only.
+    #[doc(hidden)]
+    pub fn full_bytes(spec: &Spec, element: &[u8]) -> Result<Tensor> {
         let tensor = Tensor::allocate(spec, Contents::Undefined)?;
         // SAFETY: the memory is fresh, so no other code has it.
         unsafe { copy::fill(&tensor.descriptor, element, true) }?;
@@ -128,7 +138,7 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
-    /// let row = Tensor::full(&Spec::new(&[5], DType::F32), &1.5f32.to_ne_bytes()).unwrap();
+    /// let row = Tensor::full(&Spec::new(&[5], DType::F32), 1.5f32).unwrap();
     /// // SAFETY: the field is fresh, and nobody else has it.
     /// unsafe { field.assign(&row) }.unwrap();
     /// // SAFETY: an element of the field.
@@ -153,7 +163,39 @@ impl Tensor {
         unsafe { self.written_from(from, copy::assign) }
     }
 
-    /// Sets every element to `element`, bit for bit.
+    /// Sets every element to `value`, also on a device. It is safe because no other code has the memory: the tensor must have no clone
+    /// or view, here or in another library, and own its memory.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] otherwise; [`crate::LayoutError`] for read-only memory; [`crate::DTypeError`] if the tensor's element type is not
+    /// that of `value`; [`crate::DeviceError`] if the memory cannot be reached.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// field.fill(2.5).unwrap();
+    /// // SAFETY: an element of the field.
+    /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 2.5);
+    /// let view = field.clone();
+    /// assert!(field.fill(0.0).unwrap_err().to_string().starts_with("owner: expected a tensor that is the only owner"));
+    /// drop(view);
+    /// ```
+    pub fn fill<T: Element>(&mut self, value: T) -> Result<()> {
+        check_value::<T>(self.descriptor.dtype())?;
+        self.check_sole_writer()?;
+        // SAFETY: the tensor keeps its memory, which is writable, and is its only owner.
+        unsafe { self.fill_bytes(bytes_of(&value)) }
+    }
+
+    /// Rejects memory that other code may use, and read-only memory. What was exported and is back may be read again.
+    pub(crate) fn check_sole_writer(&mut self) -> Result<()> {
+        self.owner.check_exclusive()?;
+        self.owner.clear_exported();
+        self.descriptor.check_writable("readonly")
+    }
+
+    /// Sets every element to `element`, bit for bit: for element types that are known at run time only.
     ///
     /// # Errors
     /// [`crate::DTypeError`] if `element` has another size than one element, [`crate::DeviceError`] if the memory
@@ -162,17 +204,8 @@ impl Tensor {
     /// # Safety
     /// - This tensor's memory may be written, also if it is marked as read-only, and no other code reads or writes it
     ///   meanwhile; on a device, until its current stream has finished the work.
-    ///
-    /// # Example
-    /// ```
-    /// use dlfield::{DType, Spec, Tensor};
-    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
-    /// // SAFETY: the field is fresh, and nobody else has it.
-    /// unsafe { field.fill(&2.5f64.to_ne_bytes()) }.unwrap();
-    /// // SAFETY: an element of the field.
-    /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 2.5);
-    /// ```
-    pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
+    #[doc(hidden)]
+    pub unsafe fn fill_bytes(&self, element: &[u8]) -> Result<()> {
         self.before_use_by(copy::fill_executor(&self.descriptor)?)?;
         // SAFETY: passed on from the caller.
         unsafe { copy::fill(&self.descriptor, element, false) }
@@ -222,6 +255,17 @@ impl Tensor {
         tensor.allocate_in_place(spec, contents)?;
         Ok(tensor)
     }
+}
+
+/// Rejects a value of another element type.
+fn check_value<T: Element>(dtype: DType) -> Result<()> {
+    if T::DTYPE == dtype { Ok(()) } else { Err(dtype::mismatch(T::DTYPE, &dtype).into()) }
+}
+
+/// Returns the bytes of an element.
+fn bytes_of<T: Element>(value: &T) -> &[u8] {
+    // SAFETY: elements are numbers and bools, without padding, so all bytes are initialized.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
 /// Allocation in place, in a blank tensor: for a binding, moving a tensor takes longer than making it.

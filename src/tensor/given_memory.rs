@@ -54,7 +54,7 @@ impl Tensor {
             let all = [i64::try_from(wanted).unwrap_or(i64::MAX)];
             let all = Descriptor::new(start, placed.device, DType::U8, false, &all, &[1])?;
             // SAFETY: bytes of the caller's memory, which no other code uses meanwhile.
-            unsafe { Tensor::from_parts(all, owner.clone()).fill(&[0]) }?;
+            unsafe { Tensor::from_parts(all, owner.clone()).fill_bytes(&[0]) }?;
         }
         // The block of the field is its part of the memory; the padding may be pickled only after a copy, as it may hold
         // anything: so the field is not said to be whole.
@@ -77,7 +77,7 @@ mod tests {
     /// there, or the bytes that are missing.
     fn placed(spec: &Spec, offset: usize, bytes: usize, contents: Contents) -> Result<(Tensor, usize), usize> {
         let room = i64::try_from(offset + bytes).expect("small");
-        let block = Tensor::full(&Spec::new(&[room], DType::U8), &[0xA5]).expect("small");
+        let block = Tensor::full(&Spec::new(&[room], DType::U8), 0xA5u8).expect("small");
         let mut made = Tensor::BLANK;
         let start = block.descriptor().ptr().wrapping_add(offset);
         // SAFETY: inside the block, which the owner keeps and nobody else uses.

@@ -110,9 +110,7 @@ impl Tensor {
     /// assert_eq!(field.array_view_mut::<f64, Ix2>().unwrap().sum(), 7.0);
     /// ```
     pub fn array_view_mut<T: Element, D: Dimension>(&mut self) -> Result<ArrayViewMut<'_, T, D>> {
-        self.owner.check_exclusive()?;
-        self.owner.clear_exported();
-        self.descriptor.check_writable("readonly")?;
+        self.check_sole_writer()?;
         self.before_use_by(Executor::Host)?;
         // SAFETY: the tensor keeps its memory and is its only owner.
         unsafe {

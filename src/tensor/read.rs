@@ -9,6 +9,7 @@ use ndarray::{ArrayRef, ArrayView, Dimension, IxDyn};
 
 use super::owner::Guard;
 use super::{Element, Tensor, ndarray as views};
+use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::memory::Executor;
 
@@ -86,13 +87,23 @@ impl Tensor {
     /// assert!(clone.to_versioned(false).is_ok());
     /// ```
     pub fn read<T: Element, D: Dimension>(&self) -> Result<ReadGuard<'_, T, D>> {
+        // SAFETY: the descriptor is this tensor's.
+        unsafe { self.read_as(&self.descriptor) }
+    }
+
+    /// As [`Tensor::read`], with the dimensions as in a descriptor.
+    ///
+    /// # Safety
+    /// - The descriptor has the elements of this tensor, whose dimensions may be in another order.
+    pub(crate) unsafe fn read_as<T: Element, D: Dimension>(&self, field: &Descriptor) -> Result<ReadGuard<'_, T, D>> {
         // Before the guard: it may run code of other libraries, which may export the memory.
         self.before_use_by(Executor::Host)?;
         let guard = self.owner.guard()?;
-        // SAFETY: the tensor keeps its memory. It is not exported while the guard lives, so safe code cannot write to it.
+        // SAFETY: by the caller's contract, the elements are in the tensor's memory, which the tensor keeps. It is not exported while the
+        // guard lives, so safe code cannot write to it.
         let view = unsafe {
-            views::check::<T, D>(&self.descriptor)?;
-            views::view(&self.descriptor)
+            views::check::<T, D>(field)?;
+            views::view(field)
         };
         Ok(ReadGuard { view, _guard: guard })
     }

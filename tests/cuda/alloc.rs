@@ -55,7 +55,7 @@ fn memory_goes_back_if_what_comes_after_fails() {
     for (function, zeros) in [("cuMemsetD8Async", true), ("cuMemsetD32Async", false), ("cuLaunchKernel", false)] {
         double.fail(function, 700);
         let element = if function == "cuLaunchKernel" { 0.1f64.to_ne_bytes() } else { [1, 2, 3, 4, 1, 2, 3, 4] };
-        let failed = if zeros { Tensor::zeros(&spec) } else { Tensor::full(&spec, &element) };
+        let failed = if zeros { Tensor::zeros(&spec) } else { Tensor::full_bytes(&spec, &element) };
         let Err(Error::Device(error)) = failed else { panic!("{function}: {failed:?}") };
         assert_eq!(error.kind(), DeviceErrorKind::Driver, "{error}");
         assert!(error.got().starts_with(function) && error.got().ends_with("(700)"), "{error}");
@@ -93,8 +93,9 @@ fn memory_goes_back_from_any_thread() {
 fn memory_goes_back_when_its_stream_is_gone() {
     let Some(_cuda) = on_cuda() else { return };
     let stream = OwnStream::new(GPU);
-    let fields = stream
-        .with(|| PLACES.map(|place| Tensor::full(&Spec::new(&[100], DType::F64).with_device(place), &[7; 8]).unwrap()));
+    let fields = stream.with(|| {
+        PLACES.map(|place| Tensor::full_bytes(&Spec::new(&[100], DType::F64).with_device(place), &[7; 8]).unwrap())
+    });
     if Double::find().is_none() {
         // On hardware the handle of a destroyed stream may be anything.
         return drop(fields);
@@ -117,7 +118,7 @@ fn memory_goes_back_after_the_work_of_all_streams() {
     one.with(|| {
         drop(source);
         // This most likely gets the same memory again.
-        drop(Tensor::full(&spec, &[9; 8]).unwrap());
+        drop(Tensor::full_bytes(&spec, &[9; 8]).unwrap());
     });
     assert_eq!(elements(&copy), values);
 }

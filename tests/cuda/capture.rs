@@ -44,7 +44,7 @@ fn a_wait_of_the_host_is_refused_and_the_capture_continues() {
     let (device, stream) = (GPU, OwnStream::new(GPU));
     let spec = |device| Spec::new(&[6, 5], DType::F32).with_device(device);
     let (field, host) = (Tensor::zeros(&spec(device)).unwrap(), Tensor::zeros(&spec(Device::CPU)).unwrap());
-    let one = Tensor::full(&Spec::new(&[], DType::F32), &2.5f32.to_ne_bytes()).unwrap();
+    let one = Tensor::full_bytes(&Spec::new(&[], DType::F32), &2.5f32.to_ne_bytes()).unwrap();
     finish_everything();
     let graph = stream.with(|| {
         stream.record(|| {
@@ -64,7 +64,7 @@ fn a_wait_of_the_host_is_refused_and_the_capture_continues() {
 fn memory_is_allocated_and_freed_during_graph_capture() {
     let Some(_cuda) = on_cuda() else { return };
     let (device, stream) = (GPU, OwnStream::new(GPU));
-    let source = Tensor::full(&Spec::new(&[50], DType::F64).with_device(device), &[1; 8]).unwrap();
+    let source = Tensor::full_bytes(&Spec::new(&[50], DType::F64).with_device(device), &[1; 8]).unwrap();
     let gone = Tensor::zeros(&Spec::new(&[50], DType::F64).with_device(device)).unwrap();
     finish_everything();
     let mut copy = None;

@@ -33,10 +33,10 @@ fn fresh_fields_hold_what_was_asked_for() {
     for device in PLACES {
         let spec = Spec::new(&[5, 7], DType::C128).alignment_size(256).with_device(device);
         let nan = [f64::NAN.to_ne_bytes(), (-0.0f64).to_ne_bytes()].concat();
-        assert_eq!(elements(&Tensor::full(&spec, &nan).unwrap()), nan.repeat(35), "{device}");
+        assert_eq!(elements(&Tensor::full_bytes(&spec, &nan).unwrap()), nan.repeat(35), "{device}");
         let zeros = Tensor::zeros(&spec).unwrap();
         assert_eq!(elements(&zeros), [0; 16 * 35]);
-        assert!(Tensor::full(&spec, &[0; 8]).is_err());
+        assert!(Tensor::full_bytes(&spec, &[0; 8]).is_err());
     }
 }
 

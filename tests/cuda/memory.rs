@@ -72,7 +72,7 @@ pub fn assign(to: &Tensor, from: &Tensor) -> Result<()> {
 
 pub fn fill(field: &Tensor, element: &[u8]) -> Result<()> {
     // SAFETY: nobody else has the fields of a test.
-    unsafe { field.fill(element) }
+    unsafe { field.fill_bytes(element) }
 }
 
 /// Returns a field's elements, in index order.

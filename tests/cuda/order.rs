@@ -29,7 +29,7 @@ fn a_recorded_stream_waits_for_the_stream_that_allocated() {
     let Some(_cuda) = on_cuda() else { return };
     let device = GPU;
     let (one, other) = (OwnStream::new(device), OwnStream::new(device));
-    let field = one.with(|| Tensor::full(&spec(device), &[3; 8]).unwrap());
+    let field = one.with(|| Tensor::full_bytes(&spec(device), &[3; 8]).unwrap());
     let host = other.with(|| field.to_device(Device::CPU, None).unwrap());
     assert_eq!(elements(&host), [3; 4800]);
 }
@@ -41,7 +41,7 @@ fn peers_wait_for_each_other() {
     here.with(|| {
         there.with(|| {
             for turned in [false, true] {
-                let field = Tensor::full(&spec(here.device), &[4; 8]).unwrap();
+                let field = Tensor::full_bytes(&spec(here.device), &[4; 8]).unwrap();
                 let source = if turned { field.transpose(&[1, 0]).unwrap() } else { field.clone() };
                 let wanted = Spec::new(source.descriptor().shape(), DType::F64).with_device(there.device);
                 let copy = Tensor::copy_of(&wanted, &source).unwrap();
@@ -62,7 +62,7 @@ fn the_host_waits_for_what_devices_do_with_its_memory() {
         let compact = Spec::new(&[30, 20], DType::F64);
         let shared = Tensor::empty(&compact.clone().with_device(place)).unwrap();
         stream.with(|| {
-            let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
+            let field = Tensor::full_bytes(&spec(device), &[6; 8]).unwrap();
             assign(&shared, &field).unwrap();
         });
         // Outside the stream, which is recorded for the memory.
@@ -107,7 +107,7 @@ fn a_bound_argument_waits_for_the_work_on_it() {
     for place in SHARED {
         let shared = Tensor::empty(&Spec::new(&[30, 20], DType::F64).with_device(place)).unwrap();
         stream.with(|| {
-            let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
+            let field = Tensor::full_bytes(&spec(device), &[6; 8]).unwrap();
             assign(&shared, &field).unwrap();
         });
         let bound = signature.bind_or_copy(&[("x", &shared)]).unwrap();

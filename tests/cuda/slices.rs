@@ -116,7 +116,7 @@ fn fields_without_elements_keep_their_slice() {
 fn bools_come_out_as_bytes() {
     let Some(_cuda) = on_cuda() else { return };
     let stream = new_stream(0);
-    let field = || Tensor::full(&Spec::new(&[4], DType::BOOL).with_device(GPU), &[7]).unwrap();
+    let field = || Tensor::full_bytes(&Spec::new(&[4], DType::BOOL).with_device(GPU), &[7]).unwrap();
     assert!(
         matches!(field().into_cuda_slice::<bool>(&stream), Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Mismatch)
     );

@@ -29,7 +29,7 @@ proptest! {
     #[test]
     fn full_writes_every_element(spec in spec(dtype()), bytes in vec(any::<u8>(), 16)) {
         let element = &bytes[..spec.dtype().itemsize()];
-        let tensor = Tensor::full(&spec, element).unwrap();
+        let tensor = Tensor::full_bytes(&spec, element).unwrap();
         prop_assert!(all(&tensor).iter().all(|found| found == element));
     }
 
@@ -87,7 +87,7 @@ fn large_fields_are_zero_aligned_and_filled() {
     let spec = Spec::new(&[64, 65, 66], DType::C128).layout(Layout::f_order(3)).alignment_size(256);
     let tensor = check_memory(&spec.clone().halo(&[(3, 3), (0, 0), (1, 1)]));
     assert!(tensor.descriptor().nbytes() > 4 << 20);
-    let ones = Tensor::full(&spec, &numbered(1, 16)).unwrap();
+    let ones = Tensor::full_bytes(&spec, &numbered(1, 16)).unwrap();
     let corners = [[0, 0, 0], [63, 64, 65], [63, 0, 65], [32, 33, 1]];
     assert!(corners.iter().all(|index| read(&ones, index) == numbered(1, 16)));
     let odd = check_memory(&spec.alignment_size(3 << 12).padding(Padding::None));
@@ -99,7 +99,7 @@ fn what_does_not_fit_is_refused() {
     let spec = Spec::new(&[2, 3], DType::F64);
     for bytes in [&[][..], &[0; 4], &[0; 16]] {
         let message = format!("element: expected 8 bytes for dtype float64, got {}", bytes.len());
-        assert_eq!(Tensor::full(&spec, bytes).unwrap_err().to_string(), message);
+        assert_eq!(Tensor::full_bytes(&spec, bytes).unwrap_err().to_string(), message);
     }
     let tensor = Tensor::zeros(&spec).unwrap();
     let shapes = Tensor::copy_of(&Spec::new(&[3, 2], DType::F64), &tensor);

@@ -115,7 +115,7 @@ fn bools_are_looked_at() {
     let mut good = Tensor::zeros(&Spec::new(&[4], DType::BOOL)).unwrap();
     good.array_view_mut::<bool, Ix1>().unwrap()[2] = true;
     assert_eq!(good.into_array::<bool, Ix1>().unwrap(), dlfield::ndarray::arr1(&[false, false, true, false]));
-    let bad = Tensor::full(&Spec::new(&[4], DType::BOOL), &[2]).unwrap();
+    let bad = Tensor::full_bytes(&Spec::new(&[4], DType::BOOL), &[2]).unwrap();
     assert!(
         matches!(bad.into_array::<bool, Ix1>(), Err(Error::DType(error)) if error.kind() == DTypeErrorKind::Invalid)
     );
@@ -174,7 +174,7 @@ fn elements_that_nobody_has_written_are_numbers_too() {
 fn new_bools_are_false_in_memory_that_had_other_bytes() {
     for size in [40, 5000, 3 << 20] {
         for _ in 0..4 {
-            drop(Tensor::full(&Spec::new(&[size], DType::U8), &[7]).unwrap());
+            drop(Tensor::full(&Spec::new(&[size], DType::U8), 7u8).unwrap());
             let mut flags = Tensor::empty(&Spec::new(&[size], DType::BOOL)).unwrap();
             assert!(flags.array_view_mut::<bool, Ix1>().unwrap().iter().all(|flag| !flag));
         }

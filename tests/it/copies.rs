@@ -246,7 +246,7 @@ fn fills_reach_every_element_and_nothing_else() {
                 expected[place..place + itemsize].copy_from_slice(&element);
             }
             // SAFETY: nobody else has the memory.
-            unsafe { to.tensor().fill(&element) }.unwrap();
+            unsafe { to.tensor().fill_bytes(&element) }.unwrap();
             assert!(to.bytes == expected, "{shape:?} of {itemsize} bytes");
         }
     }

@@ -212,17 +212,30 @@ fn a_vector_that_came_back_is_returned_uncopied() {
 #[test]
 fn the_error_says_whether_memory_is_shared_or_not_owned() {
     let mut field = Tensor::from(vec![1.0f64]);
-    for other in [field.clone(), field.view(&[Index::All]).unwrap()] {
+    for share in [Tensor::clone as fn(&Tensor) -> Tensor, |field| field.view(&[Index::All]).unwrap()] {
+        let other = share(&field);
         let shared = field.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
-        assert!(shared.contains("drop its views, clones and exports"), "{shared}");
-        drop(other);
+        assert!(shared.contains("drop its views and clones, or write to a copy of it"), "{shared}");
+        assert!(field.copy().unwrap().array_view_mut::<f64, Ix1>().is_ok());
+        let exported = field.to_versioned(false).unwrap();
+        let shared = field.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
+        assert!(shared.contains("drop its views, clones and exports") && !shared.contains("copy"), "{shared}");
+        assert!(field.copy().is_err());
+        drop((other, exported));
+        assert!(field.array_view_mut::<f64, Ix1>().is_ok());
     }
+    let exported = field.to_versioned(false).unwrap();
+    let unreadable = field.read::<f64, Ix1>().unwrap_err().to_string();
+    assert!(unreadable.contains("drop what was exported and call array_view_mut first"), "{unreadable}");
+    drop(exported);
     assert!(field.array_view_mut::<f64, Ix1>().is_ok());
+    assert!(field.read::<f64, Ix1>().is_ok());
     let (descriptor, owner) = field.into_parts();
     // SAFETY: the owner keeps the memory.
     let mut foreign = unsafe { Tensor::from_parts(descriptor, Owner::foreign(owner)) };
-    let foreign = foreign.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
-    assert!(foreign.contains("not this crate's") && foreign.contains("take a copy"), "{foreign}");
+    let refused = foreign.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
+    assert!(refused.contains("not this crate's") && refused.contains("write to a copy of it"), "{refused}");
+    assert!(foreign.copy().unwrap().array_view_mut::<f64, Ix1>().is_ok());
 }
 
 #[test]

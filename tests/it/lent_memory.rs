@@ -54,6 +54,13 @@ const FUNCTIONS: &[(&str, &str, Protection)] = &[
     ("python/from_py/views.rs", "view_mut", Ledger("as array_mut, after type and elements were checked")),
     ("python/from_py/views.rs", "as_slice", Ledger("as array")),
     ("python/from_py/views.rs", "as_slice_mut", Ledger("as array_mut")),
+    (
+        "signature/views.rs",
+        "borrow",
+        Borrowed("the call borrows the tensors to read; those to write have no other owner, which is checked"),
+    ),
+    ("signature/views.rs", "read", Borrowed("as Tensor::read")),
+    ("signature/views.rs", "write", Exclusive("the mutable borrow of the tensor leaves the call with the view")),
     ("signature/views.rs", "array_view", Unsafe),
     ("signature/views.rs", "array_view_mut", Unsafe),
     ("tensor/read.rs", "read", Borrowed("memory is not exported while the guard lives, so that nobody writes to it")),
@@ -61,7 +68,7 @@ const FUNCTIONS: &[(&str, &str, Protection)] = &[
 ];
 
 /// Types in a signature that give access to memory.
-const TYPES: [&str; 13] = [
+const TYPES: [&str; 14] = [
     "ArrayView",
     "Array<",
     "DLTensor",
@@ -70,6 +77,7 @@ const TYPES: [&str; 13] = [
     "CudaView",
     "CudaSlice",
     "BoundCall<",
+    "BorrowedCall<",
     "ReadGuard",
     "&[T]",
     "&mut [T]",

@@ -9,6 +9,8 @@ mod alloc;
 mod arithmetic;
 #[cfg(feature = "ndarray")]
 mod arrays;
+#[cfg(feature = "ndarray")]
+mod borrowed_calls;
 mod casts;
 mod convert;
 mod copies;

@@ -407,7 +407,7 @@ fn three_fields_of_the_same_elements_share_one_copy() {
         let access = |place| if place == written { Access::ReadWrite } else { Access::Read };
         let signature =
             Signature::new(["a", "b", "c"].into_iter().enumerate().map(|(place, name)| (name, spec(access(place)))));
-        let signature = signature.unwrap().with_overlap(true);
+        let signature = signature.unwrap().allow_overlap(true);
         let bound = signature.bind_or_copy(&[("a", &x), ("b", &x), ("c", &x)]).unwrap();
         let [a, b, c] = ["a", "b", "c"].map(|name| bound.get(name).unwrap().ptr());
         assert!(a == b && b == c, "{written} is written");

@@ -320,7 +320,7 @@ fn a_panic_of_the_function_passes_through() {
 #[test]
 fn padded_tensors_are_visited_by_rows() {
     let spec = Spec::new(&[6, 5, 3], DType::F64).preset(Preset::find("gt:cpu_ifirst").unwrap()).alignment_size(64);
-    let mut field = Tensor::full(&spec, &1f64.to_ne_bytes()).unwrap();
+    let mut field = Tensor::full(&spec, 1.0).unwrap();
     assert_eq!(field.descriptor().strides(), [1, 8, 40]);
     let mut rows = Vec::new();
     for_each_run(field.array_view_mut::<f64, Ix3>().unwrap(), |row| rows.push(row.into_slice().unwrap().len()));

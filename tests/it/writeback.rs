@@ -118,7 +118,7 @@ fn the_same_elements_share_a_temporary_if_overlap_is_allowed() {
     let signature = Signature::new([("x", field()), ("y", field())]).unwrap();
     let tensor = counted(DType::F32, &[0, 1]);
     assert!(signature.bind_or_copy(&[("x", &tensor), ("y", &tensor)]).is_err());
-    let signature = signature.with_overlap(true);
+    let signature = signature.allow_overlap(true);
     let bound = signature.bind_or_copy(&[("x", &tensor), ("y", &tensor)]).unwrap();
     add_ten(bound.get("x").unwrap());
     add_ten(bound.get("y").unwrap());

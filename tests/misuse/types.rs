@@ -68,6 +68,9 @@ fn no_slices(x: In<'_, f64, Ix1>, y: Out<'_, f64, Ix2, FOrder>, z: In<'_, f64, I
     z.array();
 }
 
+#[pyfunction]
+fn no_axes(x: In<'_, f64, f64>) {}
+
 fn dispatched(x: AnyIn<'_>) {
     let sum = dispatch!(x, T in ints => x.view::<T, Ix1>().unwrap().iter().map(|x| i32::from(*x)).sum::<i32>());
 }

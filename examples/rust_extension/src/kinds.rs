@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 #[pymodule]
 pub mod kinds {
     use dlfield::ndarray::{Array, ArrayView, Ix2, IxDyn, ShapeBuilder};
-    use dlfield::python::{AnyIn, AnyOrder, COrder, Cuda, FOrder, In, OrCopy, Out};
+    use dlfield::python::{AnyIn, AnyOrder, Axes, COrder, Cuda, FOrder, IJK, In, OrCopy, Out};
     use dlfield::{DType, Device, Element, LayoutError, Spec, Tensor};
     use pyo3::prelude::*;
     use pyo3::types::PyList;
@@ -67,6 +67,50 @@ pub mod kinds {
             DType::C128 => owned::<Complex<f64>>(&x),
             _ => owned::<f64>(&x),
         }
+    }
+
+    /// Returns a copy in the order I, J, K, and the origin.
+    #[pyfunction]
+    fn by_label(x: In<'_, f64, IJK>) -> PyResult<(Tensor, Option<Vec<i64>>)> {
+        Ok((Tensor::from_array(x.array().to_owned())?, x.descriptor().origin().map(<[i64]>::to_vec)))
+    }
+
+    /// Writes 100 i + 10 j + k.
+    #[pyfunction]
+    fn count_by_label(mut out: Out<'_, f64, IJK>) {
+        out.array_mut().indexed_iter_mut().for_each(|((i, j, k), x)| *x = (100 * i + 10 * j + k) as f64);
+    }
+
+    enum LatLon {}
+
+    impl Axes for LatLon {
+        type Dim = Ix2;
+        const LABELS: Option<&'static [&'static str]> = Some(&["lat", "lon"]);
+    }
+
+    /// Returns whether it was copied, the elements, and how they are labelled.
+    #[pyfunction]
+    fn or_copy_by_label(x: OrCopy<'_, f64, LatLon, COrder>) -> PyResult<(bool, Vec<f64>, Option<String>)> {
+        let dims = x.labelled()?.dims().map(ToString::to_string);
+        assert!(x.array().iter().eq(x.view::<f64, Ix2>()?.iter()));
+        Ok((x.is_copy(), x.as_slice().to_vec(), dims))
+    }
+
+    /// Extracts an array by label after one by position, which the labels' object may have moved by then.
+    #[pyfunction]
+    fn before_labels(first: In<'_, f64, IxDyn>, _labelled: In<'_, f64, IJK>) -> f64 {
+        first.array().sum()
+    }
+
+    #[pyfunction]
+    fn read_tensor(x: Tensor) -> PyResult<f64> {
+        Ok(x.read::<f64, IxDyn>()?.sum())
+    }
+
+    #[pyfunction]
+    fn write_tensor(mut x: Tensor) -> PyResult<()> {
+        x.array_view_mut::<f64, IxDyn>()?.fill(1.0);
+        Ok(())
     }
 
     #[pyfunction]

@@ -17,9 +17,9 @@ use pyo3::prelude::*;
 /// Functions on the arrays of any library.
 #[pymodule]
 mod rust_extension {
-    use dlfield::python::{AnyIn, In, Out};
+    use dlfield::python::{AnyIn, IJK, In, Out};
     use dlfield::{DType, Preset, Spec, Tensor, dispatch, traverse};
-    use ndarray::{Ix3, IxDyn};
+    use ndarray::{Axis, Ix3, IxDyn};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
@@ -51,6 +51,12 @@ mod rust_extension {
     fn sum(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
         let x = x.array();
         py.detach(|| stencil::sum(x))
+    }
+
+    /// Returns the sum of each column of a field, whose dims may come in any order.
+    #[pyfunction]
+    fn column_sums(field: In<'_, f64, IJK>) -> PyResult<Tensor> {
+        Ok(Tensor::from_array(field.array().sum_axis(Axis(2)))?)
     }
 
     /// Returns the sum of any array of float32 or float64.
@@ -89,20 +95,19 @@ mod rust_extension {
     /// Weights that are kept between calls.
     #[pyclass(frozen)]
     struct Weights {
-        weights: Tensor,
+        weights: Py<PyAny>,
     }
 
     #[pymethods]
     impl Weights {
         #[new]
-        fn new(weights: Tensor) -> Weights {
-            Weights { weights }
+        fn new(weights: In<'_, f64, IxDyn>) -> Weights {
+            Weights { weights: weights.object().clone().unbind() }
         }
 
         /// Multiplies an array in place.
         fn apply(&self, py: Python<'_>, mut out: Out<'_, f64, IxDyn>) -> PyResult<()> {
-            let weights = (&self.weights).into_pyobject(py)?;
-            let weights: In<'_, f64, IxDyn> = weights.extract()?;
+            let weights: In<'_, f64, IxDyn> = self.weights.extract(py)?;
             Ok(traverse::zip((out.array_mut(), weights.array()), |(out, weight)| *out *= weight)?)
         }
     }

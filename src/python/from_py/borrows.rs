@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, ExchangeError, ExchangeErrorKind, Result};
 use crate::python::convert::repr;
+use crate::python::from_py::axes::Axes;
 pub(super) use crate::python::from_py::ledger::CheckValues;
 use crate::python::from_py::ledger::{CHECKED, Entry, VIEWED, with_ledger};
 use crate::python::from_py::rust_numpy;
@@ -90,6 +91,12 @@ impl<'py> Loan<'py> {
         unsafe { (*self.entry.as_ptr()).owner = owner };
     }
 
+    /// Sets what an argument whose axes go by label is in their order.
+    pub(super) fn order(&mut self, ordered: Descriptor) {
+        // SAFETY: no other code accesses this field.
+        unsafe { (*self.entry.as_ptr()).ordered = ordered };
+    }
+
     /// Returns the descriptor to make a view of. The first time it looks at the memory again: what PyO3 has converted after this
     /// argument, such as a number with a `__float__`, may have run any code. After that the memory is not checked any more.
     /// `check` then looks at the descriptor, and may read the elements.
@@ -97,7 +104,10 @@ impl<'py> Loan<'py> {
     /// # Errors
     /// [`ExchangeError`] as for [`check_undisturbed`], and the errors of `check`.
     #[inline]
-    pub(super) fn descriptor_for_view(&self, check: impl FnOnce(&Descriptor) -> Result<()>) -> Result<&Descriptor> {
+    pub(super) fn descriptor_for_view<D: Axes>(
+        &self,
+        check: impl FnOnce(&Descriptor) -> Result<()>,
+    ) -> Result<&Descriptor> {
         let entry = self.entry();
         let is_first = !entry.has_state(VIEWED);
         if is_first {
@@ -106,23 +116,26 @@ impl<'py> Loan<'py> {
             }
             check_values_again(entry)?;
         }
-        check(&entry.descriptor)?;
+        let field = self.descriptor::<D>();
+        check(field)?;
         if is_first {
             entry.state.store(VIEWED, Ordering::Relaxed);
         }
-        Ok(&entry.descriptor)
+        Ok(field)
     }
 
     /// As [`Loan::descriptor_for_view`], for functions that return no error: it unwinds to PyO3, which raises its
     /// `PanicException` with the message.
     #[inline]
-    pub(super) fn descriptor_or_unwind(&self) -> &Descriptor {
-        self.descriptor_for_view(|_| Ok(())).unwrap_or_else(|error| unwind(&error))
+    pub(super) fn descriptor_or_unwind<D: Axes>(&self) -> &Descriptor {
+        self.descriptor_for_view::<D>(|_| Ok(())).unwrap_or_else(|error| unwind(&error))
     }
 
+    /// Returns the descriptor with its dimensions in the order of the axes.
     #[inline]
-    pub(super) fn descriptor(&self) -> &Descriptor {
-        &self.entry().descriptor
+    pub(super) fn descriptor<D: Axes>(&self) -> &Descriptor {
+        let entry = self.entry();
+        if D::LABELS.is_some() { &entry.ordered } else { &entry.descriptor }
     }
 
     /// The object that was described.

@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use ndarray::Dimension;
+use ndarray::{Dimension, IxDyn};
 use pyo3::prelude::*;
 
 use crate::copy::can_cast;
@@ -14,6 +14,7 @@ use crate::dtype::{DType, no_cast};
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
 use crate::python::from_py::In;
+use crate::python::from_py::axes::Axes;
 use crate::python::from_py::borrows::{CheckValues, Loan, check_undisturbed};
 use crate::python::from_py::kinds::sealed::{Elements, Place};
 use crate::python::from_py::kinds::{AnyOrder, Host, Order};
@@ -72,31 +73,35 @@ impl<'py, T, D, O> Deref for OrCopy<'py, T, D, O> {
     }
 }
 
-impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T, D, O> {
+impl<'py, T: Element, D: Axes, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T, D, O> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // The array is borrowed for reading during the copy too.
         let checked = T::values().and(Some(check_bools as CheckValues));
-        let mut loan = open(&object, false, true, checked, |field| {
-            views::check_shape(field, None, D::NDIM)?;
+        let mut loan = open::<D>(&object, false, true, checked, |field| {
+            views::check_shape(field, None, D::Dim::NDIM)?;
             Host::check(field)?;
             if can_cast(field.dtype(), T::DTYPE) {
                 return Ok(());
             }
             Err(no_cast(field.dtype(), T::DTYPE).into())
         })?;
-        let found = loan.descriptor();
+        let found = loan.descriptor::<D>();
         let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
         if copied {
-            let (descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
+            let (mut descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
+            descriptor.relabel(found.metadata().cloned().unwrap_or_default())?;
             loan = Loan::open(&object, |of_copy| {
                 *of_copy = descriptor;
                 Ok((Some(owner), BorrowSource::None))
             })?;
             // The memory of the copy, which no other argument has.
             loan.borrow(false, T::values()).map_err(refusal)?;
-            check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
+            if D::LABELS.is_some() {
+                loan.order(loan.descriptor::<IxDyn>().clone());
+            }
+            check::<T, D, Host>(loan.descriptor::<D>()).map_err(refusal)?;
             // Dropping the loan of the original may have run any code.
             check_undisturbed(object.py()).map_err(refusal)?;
             loan.check_values().map_err(refusal)?;

@@ -47,6 +47,8 @@ pub(super) type CheckValues = unsafe fn(&Descriptor) -> Result<()>;
 /// One argument, or one array that rust-numpy has borrowed: its user writes it before it is entered, and all read it after that.
 pub(super) struct Entry {
     pub(super) descriptor: Descriptor,
+    /// Of an argument whose axes go by label: the same in the order of the labels, with dims, origin and halo. Of others without meaning.
+    pub(super) ordered: Descriptor,
     pub(super) writes: bool,
     /// The object that was passed; `None` for an array that rust-numpy has borrowed, which rust-numpy keeps.
     pub(super) object: Option<Py<PyAny>>,
@@ -230,6 +232,7 @@ impl Ledger {
 fn new_entry() -> NonNull<Entry> {
     NonNull::from(Box::leak(Box::new(Entry {
         descriptor: Descriptor::BLANK,
+        ordered: Descriptor::BLANK,
         writes: false,
         object: None,
         source: BorrowSource::None,

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "views are made of memory that the ledger guards")]
 
+mod axes;
 mod borrows;
 mod copied;
 mod kinds;
@@ -15,9 +16,10 @@ mod views;
 use std::fmt;
 use std::marker::PhantomData;
 
+pub use axes::{Axes, I, IJ, IJK, IK, J, JK, K};
 pub use copied::OrCopy;
 pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place, ViewAs, ViewedByHost};
-use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
+use ndarray::{ArrayView, ArrayViewMut, IxDyn};
 use pyo3::prelude::*;
 
 use self::borrows::{Loan, check_undisturbed};
@@ -26,10 +28,11 @@ use crate::descriptor::Descriptor;
 use crate::python::import;
 use crate::tensor::{Element, ndarray as array_views};
 
-/// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
+/// An array to read: elements `T`, axes `D`, order `O`, memory in `M`.
 ///
-/// `T` is an [`Element`] or [`Any`], `D` one of `ndarray`'s `Ix0` to `Ix6` or `IxDyn` for any, `O` one of [`AnyOrder`] (the
-/// default), [`COrder`], [`FOrder`], `M` one of [`Host`] (the default), [`Cuda`], [`Anywhere`].
+/// `T` is an [`Element`] or [`Any`]. `D` is [`IJK`] or other labels, in whose order the dimensions come; or one of `ndarray`'s
+/// `Ix0` to `Ix6`, or `IxDyn` for any number of dimensions, in the order of the argument: see [`Axes`]. `O` is one of [`AnyOrder`]
+/// (the default), [`COrder`], [`FOrder`], `M` one of [`Host`] (the default), [`Cuda`], [`Anywhere`].
 ///
 /// It extracts from everything that `dlfield.describe` describes, never copies, and keeps the object alive. An array that
 /// does not match the type raises a `TypeError` with the found and the expected value, to which PyO3 adds the argument's
@@ -104,12 +107,12 @@ pub struct Out<'py, T, D, O = AnyOrder, M = Host> {
 /// The type parameters of an argument; no value of them is needed.
 type Wanted<T, D, O, M> = PhantomData<fn() -> (T, D, O, M)>;
 
-impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for In<'py, T, D, O, M> {
+impl<'py, T: Elements, D: Axes, O: Order, M: Place> FromPyObject<'_, 'py> for In<'py, T, D, O, M> {
     type Error = PyErr;
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, false, M::HAS_VIEWS, values::<T, M>(), |field| {
+        let loan = open::<D>(&object, false, M::HAS_VIEWS, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
@@ -117,12 +120,12 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
     }
 }
 
-impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for Out<'py, T, D, O, M> {
+impl<'py, T: Elements, D: Axes, O: Order, M: Place> FromPyObject<'_, 'py> for Out<'py, T, D, O, M> {
     type Error = PyErr;
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, true, M::HAS_VIEWS, values::<T, M>(), |field| {
+        let loan = open::<D>(&object, true, M::HAS_VIEWS, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")
@@ -133,8 +136,9 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
 macro_rules! described {
     ($argument:ident) => {
-        impl<'py, T, D, O, M> $argument<'py, T, D, O, M> {
-            /// Returns the address, device, element type, shape and strides; without dims, origin and halo.
+        impl<'py, T, D: Axes, O, M> $argument<'py, T, D, O, M> {
+            /// Returns the address, device, element type, shape and strides. Of an argument whose [`Axes`] go by label also dims, origin and
+            /// halo, all in the order of the labels.
             ///
             /// # Example
             /// ```
@@ -149,7 +153,7 @@ macro_rules! described {
             /// ```
             #[inline]
             pub fn descriptor(&self) -> &Descriptor {
-                self.loan.descriptor()
+                self.loan.descriptor::<D>()
             }
 
             /// Returns the descriptor with the dims, origin and halo of the object; those that it does not have are absent.
@@ -170,6 +174,9 @@ macro_rules! described {
             /// }
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
+                if D::LABELS.is_some() {
+                    return Ok(self.descriptor().clone());
+                }
                 let found = import::metadata_of(self.object())?;
                 // The properties of the object may have run any code, which may have moved the memory.
                 check_undisturbed(self.object().py()).map_err(open::refusal)?;
@@ -200,11 +207,11 @@ macro_rules! described {
 
         impl<T, D, O, M> fmt::Debug for $argument<'_, T, D, O, M> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_tuple(stringify!($argument)).field(self.descriptor()).finish()
+                f.debug_tuple(stringify!($argument)).field(self.loan.descriptor::<IxDyn>()).finish()
             }
         }
 
-        impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
+        impl<T: Element, D: Axes, O> $argument<'_, T, D, O, Host> {
             /// Returns a view of the elements, with any strides. [`traverse`](crate::traverse) loops over such views in the
             /// order of memory.
             ///
@@ -224,10 +231,10 @@ macro_rules! described {
             /// }
             /// ```
             #[inline]
-            pub fn array(&self) -> ArrayView<'_, T, D> {
+            pub fn array(&self) -> ArrayView<'_, T, D::Dim> {
                 // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, the
                 // ledger rejects other writers, and an `Out` is written through `&mut` only.
-                unsafe { array_views::view(self.loan.descriptor_or_unwind()) }
+                unsafe { array_views::view(self.loan.descriptor_or_unwind::<D>()) }
             }
         }
     };
@@ -236,7 +243,29 @@ macro_rules! described {
 described!(In);
 described!(Out);
 
-impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
+/// Only names what to do, in the compiler's error about an argument that another thread, or code detached from Python, would use.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is used without Python: inside `py.detach`, by another thread, or kept after the call",
+    label = "inside `py.detach`, use a view that was taken before: `let x = x.array();`",
+    note = "a view of `array()`, `array_mut()` or `as_slice()` may go to other threads while the argument stays where it is",
+    note = "a class keeps the object, `x.object().clone().unbind()`, and extracts an argument of it in each call"
+)]
+trait WithoutPython {}
+
+macro_rules! attached_only {
+    ($argument:ident) => {
+        // SAFETY: never applies, as no type implements the trait.
+        unsafe impl<T, D, O, M> Send for $argument<'_, T, D, O, M> where Self: WithoutPython {}
+
+        // SAFETY: never applies, as no type implements the trait.
+        unsafe impl<T, D, O, M> Sync for $argument<'_, T, D, O, M> where Self: WithoutPython {}
+    };
+}
+
+attached_only!(In);
+attached_only!(Out);
+
+impl<T: Element, D: Axes, O> Out<'_, T, D, O, Host> {
     /// Returns a writable view of the elements, with any strides.
     ///
     /// # Panics
@@ -254,9 +283,9 @@ impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     /// }
     /// ```
     #[inline]
-    pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+    pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D::Dim> {
         // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, and the ledger
         // rejects every other reference.
-        unsafe { array_views::view_mut(self.loan.descriptor_or_unwind()) }
+        unsafe { array_views::view_mut(self.loan.descriptor_or_unwind::<D>()) }
     }
 }

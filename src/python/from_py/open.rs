@@ -1,6 +1,6 @@
 //! Opens a loan on an object: describes it, checks it against the type, borrows its memory, checks its elements.
 
-use ndarray::Dimension;
+use ndarray::{Dimension, IxDyn};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,20 +8,63 @@ use pyo3::types::PyCapsule;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::dims::Dims;
 use crate::error::{Error, ExchangeError, Result};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
+use crate::python::from_py::axes::Axes;
 use crate::python::from_py::borrows::{CheckValues, Loan, check_undisturbed};
 use crate::python::from_py::kinds::{Elements, Place};
 use crate::python::import;
 use crate::python::import::{BorrowSource, Borrowed};
+use crate::signature::orient_labelled;
 use crate::tensor::ndarray as views;
 
 /// Describes an object, checks it against the type, and borrows its memory; only then checks its elements. `viewed`: the
-/// host may have a view of them, so it waits for device work on pinned and managed memory.
+/// host may have a view of them, so it waits for device work on pinned and managed memory. `check` gets the dimensions in the order
+/// of the axes.
 #[inline]
-pub(super) fn open<'py>(
+pub(super) fn open<'py, D: Axes>(
+    object: &Bound<'py, PyAny>,
+    writes: bool,
+    viewed: bool,
+    values: Option<CheckValues>,
+    check: impl Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Loan<'py>> {
+    match D::LABELS {
+        None => open_by_position(object, writes, viewed, values, check),
+        Some(labels) => open_by_label(object, writes, viewed, values, labels, &check),
+    }
+}
+
+/// As [`open`], for axes that go by label.
+#[inline(never)]
+fn open_by_label<'py>(
+    object: &Bound<'py, PyAny>,
+    writes: bool,
+    viewed: bool,
+    values: Option<CheckValues>,
+    labels: &[&str],
+    check: &dyn Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Loan<'py>> {
+    let wanted = Dims::parse(labels)?;
+    let found = import::metadata_of(object)?.with_default_origin();
+    let ordered = |field: &Descriptor| {
+        let mut field = field.clone();
+        field.relabel(found.clone())?;
+        orient_labelled(&wanted, &mut field)?;
+        Ok::<_, Error>(field)
+    };
+    let mut loan = open_by_position(object, writes, viewed, values, |field| check(&ordered(field)?))?;
+    loan.order(ordered(loan.descriptor::<IxDyn>()).map_err(refusal)?);
+    // The properties of the object may have run any code, which may have moved the memory of earlier arguments.
+    check_undisturbed(object.py()).map_err(refusal)?;
+    Ok(loan)
+}
+
+#[inline]
+fn open_by_position<'py>(
     object: &Bound<'py, PyAny>,
     writes: bool,
     viewed: bool,
@@ -99,8 +142,8 @@ fn needs_wait(field: &Descriptor) -> bool {
 
 /// Rejects another element type, number of dimensions or place than the expected one.
 #[inline]
-pub(super) fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
-    views::check_shape(field, T::DTYPE, D::NDIM)?;
+pub(super) fn check<T: Elements, D: Axes, M: Place>(field: &Descriptor) -> Result<()> {
+    views::check_shape(field, T::DTYPE, D::Dim::NDIM)?;
     M::check(field)?;
     if M::IS_HOST { T::check_place(field) } else { Ok(()) }
 }

@@ -14,9 +14,11 @@ use crate::tensor::Tensor;
 /// alignment here, too. That costs more than an [`In`](crate::python::In), which only borrows: a `dlfield.Tensor` shares its
 /// owner; the producer of another object makes a DLPack struct, or the object is kept. A DLPack capsule is consumed.
 ///
-/// Python can still write to the memory, and so can an [`Out`](crate::python::Out). So the safe functions that read elements,
-/// such as [`Tensor::read`] and [`Tensor::copy`], return an error for the tensor. To access its elements, convert it to Python
-/// and borrow that: the ledger then checks it as any argument.
+/// Python can still write to the memory, and so can an [`Out`](crate::python::Out). So the safe functions that access elements,
+/// such as [`Tensor::read`] and [`Tensor::array_view_mut`], return an error for the tensor: a function that reads its argument takes an
+/// [`In`](crate::python::In), and a class that reads in a later call [keeps the object](crate::python#arrays-that-are-not-arguments).
+/// To access a tensor's elements later, convert it to Python, which needs the package `dlfield`, and borrow that: the ledger then checks it
+/// as any argument.
 ///
 /// # Example
 /// A class that keeps a field, and reads it in a later call:

@@ -6,13 +6,14 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
 use crate::error::Result;
 use crate::layout::Spec;
+use crate::python::from_py::axes::Axes;
 use crate::python::from_py::kinds::{COrder, Elements, Host, ViewAs, ViewedByHost};
 use crate::python::from_py::{In, Out};
 use crate::tensor::{Element, ndarray as views};
 
 macro_rules! viewed {
     ($argument:ident) => {
-        impl<T: Elements, D, O, M: ViewedByHost> $argument<'_, T, D, O, M> {
+        impl<T: Elements, D: Axes, O, M: ViewedByHost> $argument<'_, T, D, O, M> {
             /// Returns a view of the elements, if they have this type and number of dimensions: for arguments whose own type
             /// leaves them open, by [`Any`](crate::python::Any) and `IxDyn`. [`dispatch!`](crate::dispatch!) selects the
             /// element type.
@@ -61,11 +62,11 @@ macro_rules! viewed {
             {
                 // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects other writers. An `Out` is
                 // written through `&mut` only.
-                unsafe { Ok(views::view(self.loan.descriptor_for_view(|field| views::check::<E, F>(field))?)) }
+                unsafe { Ok(views::view(self.loan.descriptor_for_view::<D>(|field| views::check::<E, F>(field))?)) }
             }
         }
 
-        impl<T, D, O, M> $argument<'_, T, D, O, M> {
+        impl<T, D: Axes, O, M> $argument<'_, T, D, O, M> {
             /// Returns the spec of a new field like this one: same element type, shape, labels, order of strides and device.
             ///
             /// # Errors
@@ -90,7 +91,7 @@ macro_rules! viewed {
             }
         }
 
-        impl<T: Element, D> $argument<'_, T, D, COrder, Host> {
+        impl<T: Element, D: Axes> $argument<'_, T, D, COrder, Host> {
             /// Returns the elements as a slice, in C order.
             ///
             /// # Panics
@@ -119,7 +120,7 @@ macro_rules! viewed {
             #[inline]
             pub fn as_slice(&self) -> &[T] {
                 // SAFETY: as for `array`, and `extract` has checked the order.
-                unsafe { views::slice(self.loan.descriptor_or_unwind()) }
+                unsafe { views::slice(self.loan.descriptor_or_unwind::<D>()) }
             }
         }
     };
@@ -128,7 +129,7 @@ macro_rules! viewed {
 viewed!(In);
 viewed!(Out);
 
-impl<T: Elements, D, O, M: ViewedByHost> Out<'_, T, D, O, M> {
+impl<T: Elements, D: Axes, O, M: ViewedByHost> Out<'_, T, D, O, M> {
     /// As [`Out::view`], also for writing.
     ///
     /// # Errors
@@ -153,11 +154,11 @@ impl<T: Elements, D, O, M: ViewedByHost> Out<'_, T, D, O, M> {
     {
         // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects every other reference. `extract` has
         // checked that the memory is writable.
-        unsafe { Ok(views::view_mut(self.loan.descriptor_for_view(|field| views::check::<E, F>(field))?)) }
+        unsafe { Ok(views::view_mut(self.loan.descriptor_for_view::<D>(|field| views::check::<E, F>(field))?)) }
     }
 }
 
-impl<T: Element, D> Out<'_, T, D, COrder, Host> {
+impl<T: Element, D: Axes> Out<'_, T, D, COrder, Host> {
     /// Returns the elements as a slice to write, in C order.
     ///
     /// # Panics
@@ -186,6 +187,6 @@ impl<T: Element, D> Out<'_, T, D, COrder, Host> {
     #[inline]
     pub fn as_slice_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `array_mut`, and `extract` has checked the order.
-        unsafe { views::slice_mut(self.loan.descriptor_or_unwind()) }
+        unsafe { views::slice_mut(self.loan.descriptor_or_unwind::<D>()) }
     }
 }

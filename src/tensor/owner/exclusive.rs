@@ -57,13 +57,25 @@ impl Owner {
 
     /// Rejects memory that another owner shares, or that is not known to have no other.
     pub(crate) fn check_exclusive(&mut self) -> Result<(), ExchangeError> {
-        let (sentence, expected, fix) = match self.find_others() {
+        let others = self.find_others();
+        // Then a copy is an error, too.
+        let is_exported = self.check_not_exported().is_err();
+        let (sentence, expected, fix) = match others {
             None => return Ok(()),
+            Some(Others::Owners) if is_exported => (
+                SHARED,
+                SOLE,
+                "drop its views, clones and exports; to write to an argument, take Out instead of Tensor",
+            ),
             Some(Others::Owners) => return Err(shared()),
             Some(Others::Unknown) => (
                 "memory that is not this crate's, and may be used by other code",
                 "an allocation of this crate, or memory of an array or a Vec, also one that came back from DLPack",
-                "take a copy",
+                if is_exported {
+                    "to write to an argument, take Out instead of Tensor"
+                } else {
+                    "write to a copy of it: Tensor::copy"
+                },
             ),
             Some(Others::Streams) => (
                 "memory that came back from DLPack and is used by streams that its first owner does not know, as it came back \
@@ -123,11 +135,15 @@ enum Others {
     Streams,
 }
 
+/// The words for memory with several owners.
+const SOLE: &str = "a tensor that is the only owner of its memory";
+const SHARED: &str = "one that shares it";
+
 /// Returns the error for memory that has other owners.
 #[cold]
 pub(crate) fn shared() -> ExchangeError {
-    ExchangeError::new("owner", &"a tensor that is the only owner of its memory", &"one that shares it")
-        .with_fix(&"drop its views, clones and exports, or take a copy")
+    ExchangeError::new("owner", &SOLE, &SHARED)
+        .with_fix(&"drop its views and clones, or write to a copy of it: Tensor::copy")
         .with_kind(ExchangeErrorKind::Shared)
 }
 

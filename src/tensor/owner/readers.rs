@@ -74,9 +74,9 @@ impl Owner {
 /// Returns the error for memory that was exported to another library, or comes from Python, where others may write to it.
 #[cold]
 fn exported_memory() -> ExchangeError {
-    let expected = "memory that was never exported, or that array_view_mut or into_array has found to be back";
+    let expected = "memory that only Rust uses";
     let got = "memory that was exported, or comes from Python, to which others may write";
-    ExchangeError::new("owner", &expected, &got)
-        .with_fix(&"copy it before the export, borrow it as an argument (In), or use the unsafe functions")
-        .with_kind(ExchangeErrorKind::Exported)
+    let fix = "to read an argument, take In instead of Tensor; else copy before the export, or drop what was exported and call \
+               array_view_mut first";
+    ExchangeError::new("owner", &expected, &got).with_fix(&fix).with_kind(ExchangeErrorKind::Exported)
 }

@@ -406,7 +406,7 @@ def test_the_tutorial_runs() -> None:
 def test_the_tutorial_shows_the_code_there_is() -> None:
     flat = " ".join(" ".join((EXAMPLE / "src" / name).read_text().split()) for name in ("lib.rs", "gpu.rs"))
     shown = blocks(EXAMPLE / "README.md", "rust")
-    assert len(shown) == 7
+    assert len(shown) == 8
     lines = [" ".join(line.split()) for block in shown for line in block.splitlines() if "..." not in line]
     assert [line for line in lines if line not in flat] == []
 

@@ -58,7 +58,7 @@ fn filled(
         let element = element()?;
         match call.keywords.buffer {
             None => {
-                *tensor = call.detached(spec, || Tensor::full(spec, &element))?;
+                *tensor = call.detached(spec, || Tensor::full_bytes(spec, &element))?;
                 Ok(())
             }
             Some(buffer) => given_memory::fill(call, buffer, spec, &element, tensor),

@@ -52,7 +52,7 @@ pub(super) fn fill(
 ) -> PyResult<()> {
     place(call, buffer, spec, Contents::Undefined, tensor)?;
     // SAFETY: the field is in a buffer that is exported as writable and kept by the owner.
-    Ok(call.detached(spec, || unsafe { tensor.fill(element) })?)
+    Ok(call.detached(spec, || unsafe { tensor.fill_bytes(element) })?)
 }
 
 /// Lays a field into a buffer and copies `data` there, which may be in the same buffer, cast by NumPy's "same_kind" rule.

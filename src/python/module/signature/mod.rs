@@ -113,7 +113,7 @@ impl PySignature {
         let warned = names.iter().map(|_| AtomicBool::new(false)).collect();
         let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
         let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
-        let signature = Signature::new(specs)?.with_device(device).with_overlap(allow_overlap);
+        let signature = Signature::new(specs)?.with_device(device).allow_overlap(allow_overlap);
         let by_address = names.iter().enumerate().map(|(place, name)| (name.as_ptr().addr(), place)).collect();
         Ok(PySignature { signature, names, by_address, hidden, copies, warned })
     }
