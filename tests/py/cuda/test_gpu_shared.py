@@ -296,7 +296,10 @@ def test_many_leave_nothing_behind(driver: Driver) -> None:
 # Cases without a device are in test_shared_memory_forged.py.
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "no such device": ({"uuid": "00" * 16}, "DeviceError: name: .*got the GPU with UUID 0{32}; check CUDA_VISIBLE_DEVICES"),
+    "no such device": (
+        {"uuid": "00" * 16},
+        "DeviceError: name: .*got the GPU with UUID 0{32}; check CUDA_VISIBLE_DEVICES",
+    ),
     "no such memory": ({"handle": "01" * 64}, "DeviceError: device: cuIpcOpenMemHandle on cuda:0 failed"),
     "a short handle": ({"handle": "01" * 63}, "ExchangeError: name: .* holds no tensor .*got 63"),
     "a short UUID": ({"uuid": "01" * 15}, "ExchangeError: name: .* holds no tensor"),
