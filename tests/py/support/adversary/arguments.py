@@ -184,6 +184,8 @@ KINDS: dict[str, Kind] = {
     "_array": writable,
     "then": callback_beside_views,
     "factor": number,
+    "rust_extension.kinds.before_labels.first": producer,
+    "rust_extension.kinds.before_labels._labelled": producer,
     "rust_extension.kinds.fill.value": number,
     "rust_extension.kinds.flags_before.value": number,
     "rust_extension.kinds.any_flags_before.value": number,
