@@ -158,7 +158,7 @@ impl ArrayInterface<'_> {
     /// read.
     ///
     /// # Errors
-    /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
+    /// [`ExchangeError`] or [`DTypeError`](crate::DTypeError) naming the key at fault.
     pub fn read(&self, interface: &Interface, device: Device) -> Result<Descriptor> {
         let mut descriptor = Descriptor::BLANK;
         self.read_into(&mut descriptor, interface, device)?;

@@ -53,7 +53,7 @@ def test_the_task_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_task_with_two_processes_runs(tmp_path: Path) -> None:
     if not hasattr(os, "memfd_create"):
         pytest.skip("shared memory for tensors needs Linux")
-    command = [sys.executable, TASKS / "processes.py"]
+    command = [sys.executable, str(TASKS / "processes.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stdout) == (0, "True ('I', 'J', 'K') ((1, 1), (1, 1), (0, 0)) 2.0\n"), done.stderr
 
