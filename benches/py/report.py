@@ -48,7 +48,7 @@ ON_PAGE = (
     ("Rust `In::array`", "`PyReadonlyArray3::as_array`"),
     ("Rust `laplacian`, (128, 128, 80), gt:cpu_ifirst", "over slices"),
     ("C to F, 168 MB of float64, 2 threads", "PyTorch, 2 threads"),
-    ("C to F, 168 MB of float64, 1 thread", "memcpy"),
+    ("C to F, 168 MB of the slower type, 1 thread", "memcpy"),
     ("`a + b` of (4, 4, 4)", "NumPy's arrays"),
     ("`a + b` of (128, 128, 80)", "NumPy's arrays"),
     ("`a + b` of (128, 128, 80)", "xarray's `DataArray`"),
