@@ -1,19 +1,9 @@
 //! Calls of a signature that borrow their tensors.
 
 use dlfield::ndarray::{Ix1, Ix2};
-use dlfield::{Access, DType, Dims, FieldSpec, Signature, Spec, Tensor};
+use dlfield::{Access, Signature};
 
-fn dims(labels: &str) -> Dims {
-    Dims::parse(labels.chars().map(String::from)).unwrap()
-}
-
-fn wanted(labels: &str) -> FieldSpec {
-    FieldSpec::new(DType::F64, dims(labels))
-}
-
-fn field(shape: &[i64], labels: &str) -> Tensor {
-    Tensor::zeros(&Spec::new(shape, DType::F64).dims(dims(labels))).unwrap()
-}
+use crate::signature::{field, wanted};
 
 #[test]
 fn a_call_that_borrows_lends_each_field_for_one_use() {

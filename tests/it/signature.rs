@@ -16,11 +16,11 @@ fn dims(labels: &str) -> Dims {
     Dims::parse(labels.chars().map(String::from)).unwrap()
 }
 
-fn wanted(labels: &str) -> FieldSpec {
+pub(crate) fn wanted(labels: &str) -> FieldSpec {
     FieldSpec::new(DType::F64, dims(labels))
 }
 
-fn field(shape: &[i64], labels: &str) -> Tensor {
+pub(crate) fn field(shape: &[i64], labels: &str) -> Tensor {
     Tensor::zeros(&Spec::new(shape, DType::F64).dims(dims(labels))).unwrap()
 }
 
