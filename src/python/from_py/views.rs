@@ -95,7 +95,7 @@ macro_rules! viewed {
             /// this type's labels.
             ///
             /// # Errors
-            /// [`DimsError`](crate::DimsError) if the field lacks one of these dims.
+            /// [`DimsError`](crate::DimsError) if the field does not have one of these dims.
             ///
             /// # Example
             /// ```
