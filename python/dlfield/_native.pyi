@@ -1022,6 +1022,7 @@ class Descriptor:
     @property
     def protocol(self) -> str:
         """The protocol that it was imported by."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
     def alignment(self) -> int:
         """Returns the largest power of two that divides the address."""
     def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool:
@@ -1426,7 +1427,8 @@ class BoundCall:
     def domain(self) -> Domain:
         """Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
         first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
+        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`. Warns if fields with the same extents have different
+        origins, for instance if only one of them has a halo.
         """
     # None for an optional field that was not given, which a checker cannot know: hence the `Any`.
     def __getattr__(self, name: str, /) -> Descriptor | Any: ...
