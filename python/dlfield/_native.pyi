@@ -34,6 +34,7 @@ __all__ = [
     "Preset",
     "Signature",
     "Tensor",
+    "_KernelCall",
     "_SharedBlock",
     "__version__",
     "_allocate_shared",
@@ -1021,6 +1022,7 @@ class Descriptor:
     @property
     def protocol(self) -> str:
         """The protocol that it was imported by."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
     def alignment(self) -> int:
         """Returns the largest power of two that divides the address."""
     def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool:
@@ -1425,7 +1427,8 @@ class BoundCall:
     def domain(self) -> Domain:
         """Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
         first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
+        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`. Warns if fields with the same extents have different
+        origins, for instance if only one of them has a halo.
         """
     # None for an optional field that was not given, which a checker cannot know: hence the `Any`.
     def __getattr__(self, name: str, /) -> Descriptor | Any: ...
@@ -2691,6 +2694,22 @@ def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...
 def _key(field: Tensor, key: Any) -> tuple[Any, Literal["basic", "newaxis", "arrays"]]: ...
 def _can_access(device: _DeviceLike, memory: _DeviceLike) -> bool: ...
 def _jax_takes(obj: object, /) -> bool: ...
+
+@final
+class _KernelCall:
+    """Binds the fields among the arguments of a kernel, and calls its body with all of them."""
+
+    def __new__(
+        cls,
+        signature: Signature,
+        body: Callable[..., Any],
+        names: list[str],
+        by_name: int,
+        failed: Callable[..., Any],
+        within: Callable[..., Any],
+    ) -> Self: ...
+    def call(self, /, *arguments: Any) -> Any: ...
+
 def _as_optional(spec: FieldSpec) -> FieldSpec: ...
 def _register_package(obj: Any) -> None: ...
 def _stencil_arguments(

@@ -7,6 +7,7 @@ _MODULES = {
     "as_cupy": "interop.frameworks",
     "as_jax": "interop.frameworks",
     "as_torch": "_native",
+    "from_dlpack": "_native",
     "copied_to_torch": "interop.frameworks",
     "imported": "interop.frameworks",
     "reaches": "interop.frameworks",

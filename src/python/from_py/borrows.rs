@@ -148,7 +148,7 @@ impl<'py> Loan<'py> {
     }
 
     #[inline]
-    fn entry(&self) -> &Entry {
+    pub(super) fn entry(&self) -> &Entry {
         // SAFETY: the entry is this loan's; other code only reads it, but for fields that are not read through this.
         unsafe { self.entry.as_ref() }
     }

@@ -156,7 +156,8 @@ macro_rules! described {
                 self.loan.descriptor::<D>()
             }
 
-            /// Returns the descriptor with the dims, origin and halo of the object; those that it does not have are absent.
+            /// Returns the descriptor with the dims, origin and halo of the object, in the order of this type's labels; those that
+            /// it does not have are absent.
             ///
             /// # Errors
             /// The exceptions of the object, `dlfield.Error` for metadata that contradicts itself or does not fit, and `TypeError`

@@ -9,7 +9,7 @@ use crate::layout::Spec;
 use crate::python::from_py::axes::Axes;
 use crate::python::from_py::kinds::{COrder, Elements, Host, ViewAs, ViewedByHost};
 use crate::python::from_py::{In, Out};
-use crate::tensor::{Element, ndarray as views};
+use crate::tensor::{Element, Tensor, ndarray as views};
 
 macro_rules! viewed {
     ($argument:ident) => {
@@ -67,7 +67,8 @@ macro_rules! viewed {
         }
 
         impl<T, D: Axes, O, M> $argument<'_, T, D, O, M> {
-            /// Returns the spec of a new field like this one: same element type, shape, labels, order of strides and device.
+            /// Returns the spec of a new field like this one: same element type, shape, labels, order of strides and device. Its dims
+            /// are in the order of this type's labels; [`reordered`](Self::reordered) returns a result in that of the argument.
             ///
             /// # Errors
             /// As for `labelled`.
@@ -88,6 +89,35 @@ macro_rules! viewed {
             /// ```
             pub fn spec(&self) -> pyo3::PyResult<Spec> {
                 Ok(self.labelled()?.spec())
+            }
+
+            /// Returns a field with its dims in the order in which the argument has them, which may be another one than that of
+            /// this type's labels.
+            ///
+            /// # Errors
+            /// [`DimsError`](crate::DimsError) if the field does not have one of these dims.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::Tensor;
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::{IJ, In};
+            /// use pyo3::prelude::*;
+            ///
+            /// /// For an argument with the dims J, I returns a field with the dims J, I.
+            /// #[pyfunction]
+            /// fn doubled(field: In<'_, f64, IJ>) -> PyResult<Tensor> {
+            ///     let mut new = Tensor::zeros(&field.spec()?)?;
+            ///     new.array_view_mut::<f64, Ix2>()?.zip_mut_with(&field.array(), |new, old| *new = 2.0 * old);
+            ///     Ok(field.reordered(&new)?)
+            /// }
+            /// ```
+            pub fn reordered(&self, field: &Tensor) -> Result<Tensor> {
+                let Some(dims) = self.loan.entry().descriptor.dims().filter(|_| D::LABELS.is_some()) else {
+                    return Ok(field.clone());
+                };
+                let axes: Result<Vec<usize>> = dims.iter().map(|dim| field.axis(&dim.to_string())).collect();
+                field.transpose(&axes?)
             }
         }
 

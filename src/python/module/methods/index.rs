@@ -290,12 +290,19 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
 }
 
 /// Parses the axes of `transpose`: numbers (negative ones count from the end) or labels, as separate arguments or as one
-/// sequence. Without axes, or with None, reverses the dimensions.
+/// sequence; labels also as one text, as for `dims`. Without axes, or with None, reverses the dimensions.
 pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
     let ndim = tensor.descriptor().ndim();
     let only = if given.len() == 1 { Some(given.get_item(0)?) } else { None };
     if given.is_empty() || only.as_ref().is_some_and(|only| only.is_none()) {
         return Ok((0..ndim).rev().collect());
+    }
+    if let Some(Ok(text)) = only.as_ref().map(|only| only.cast::<PyString>())
+        && tensor.axis(&text.to_cow()?).is_err()
+        && let Ok(labels) = args::dims(text)
+        && labels.len() > 1
+    {
+        return Ok(labels.iter().map(|label| tensor.axis(&label.to_string())).collect::<crate::Result<_>>()?);
     }
     let axis = |item: &Bound<'_, PyAny>| -> PyResult<usize> {
         if let Ok(label) = item.cast::<PyString>() {

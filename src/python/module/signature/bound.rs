@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
+use crate::error::Tuple;
 use crate::python::convert::{args, errors};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::descriptor::PyDescriptor;
@@ -51,21 +52,44 @@ const ENTERED: u8 = 2;
 const LEFT: u8 = 3;
 
 impl PyBound {
-    /// Makes room for the arguments of a signature.
-    pub(crate) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut Arguments<Field> {
+    /// Binds the arguments of a call, each with the place of its field in the signature.
+    #[inline]
+    pub(crate) fn fill<'a, 'py: 'a>(
+        &mut self,
+        signature: &Bound<'py, PySignature>,
+        given: impl Iterator<Item = PyResult<(usize, Borrowed<'a, 'py, PyAny>)>>,
+    ) -> PyResult<()> {
+        let (py, known) = (signature.py(), signature.get());
         self.signature = Some(signature.clone().unbind());
-        self.arguments.prepare(&signature.get().signature);
-        &mut self.arguments
+        self.arguments.prepare(&known.signature);
+        for argument in given {
+            let (place, value) = argument?;
+            if !value.is_none() {
+                // Different keys of a dictionary may have the same text.
+                let vacant =
+                    self.arguments.vacant(&known.signature, place).map_err(|error| known.misused(py, error))?;
+                *vacant = Some(Field::bind(&value, known, place)?);
+            }
+        }
+        self.arguments.check(&known.signature).map_err(|error| known.misused(py, error))?;
+        self.check_unmoved(py, known)?;
+        // A field that is slow, or copied.
+        self.arguments.given().try_for_each(|(place, field)| field.warn(py, known, place))
     }
 
     /// Rejects fields whose memory was moved after they were described.
-    pub(crate) fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
+    fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
         self.arguments.given().try_for_each(|(place, field)| named(py, signature, place, field.check_unmoved(py)))
     }
 
-    /// Warns of fields that are slow, or copied.
-    pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
-        self.arguments.given().try_for_each(|(place, field)| field.warn(py, signature, place))
+    /// Whether no field has hooks, a copy or a warning, so that no code has run since the memory was checked.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.arguments.given().all(|(_, field)| field.is_plain())
+    }
+
+    /// The description of a field, if it was given. Only of a plain call; this object keeps it.
+    pub(crate) fn described_ptr(&self, place: usize) -> Option<*mut ffi::PyObject> {
+        Some(self.arguments.get(place)?.original_ptr())
     }
 
     fn signature(&self) -> PyResult<&PySignature> {
@@ -173,15 +197,12 @@ impl PyBound {
 
     /// Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
     /// first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-    /// out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
+    /// out. A tuple with `dims`, whose items go by label, too: `domain["I"]`. Warns if fields with the same extents have different
+    /// origins, for instance if only one of them has a halo.
     #[getter]
     fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let signature = self.signature()?;
-        let domain = self.arguments.domain(&signature.signature);
-        let (dims, extents): (Vec<_>, Vec<_>) =
-            domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
-        let tuples = (PyTuple::new(py, extents)?, PyTuple::new(py, dims)?);
-        package::functions(py)?.call_method1(intern!(py, "Domain"), tuples)
+        self.warn_of_origins(py)?;
+        self.largest_domain(py)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, PyBound>) -> PyResult<Bound<'py, PyBound>> {
@@ -268,7 +289,7 @@ impl PyBound {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut parts = vec![format!("domain={}", self.domain(py)?.repr()?)];
+        let mut parts = vec![format!("domain={}", self.largest_domain(py)?.repr()?)];
         for (place, (name, _)) in self.signature()?.signature.fields().iter().enumerate() {
             parts.push(match self.arguments.get(place) {
                 Some(field) => format!("{name}={}", field.described(py).repr()?),
@@ -285,6 +306,29 @@ fn named(py: Python<'_>, signature: &PySignature, place: usize, outcome: PyResul
 }
 
 impl PyBound {
+    fn largest_domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let signature = self.signature()?;
+        let domain = self.arguments.domain(&signature.signature);
+        let (dims, extents): (Vec<_>, Vec<_>) =
+            domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
+        let tuples = (PyTuple::new(py, extents)?, PyTuple::new(py, dims)?);
+        package::functions(py)?.call_method1(intern!(py, "Domain"), tuples)
+    }
+
+    fn warn_of_origins(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(places) = self.arguments.differing_origins() else { return Ok(()) };
+        let signature = self.signature()?;
+        let [(one, zero), (other, origin)] = [places.0, places.1].map(|place| {
+            let origin = self.arguments.get(place).and_then(|field| field.original().origin());
+            (signature.spec(place).0, Tuple(origin.unwrap_or(&[])).to_string())
+        });
+        let message = format!(
+            "field {one:?}: origin: {zero}, and field {other:?} of the same extents has {origin}; the domain begins at the \
+             origin of each: write dl.asarray({one}, origin={origin}) if they are one grid"
+        );
+        errors::warn(py, &message)
+    }
+
     fn names(&self) -> PyResult<String> {
         let names: Vec<&str> = self.signature()?.signature.fields().iter().map(|(name, _)| &**name).collect();
         Ok(names.join(", "))
