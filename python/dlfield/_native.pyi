@@ -34,6 +34,7 @@ __all__ = [
     "Preset",
     "Signature",
     "Tensor",
+    "_KernelCall",
     "_SharedBlock",
     "__version__",
     "_allocate_shared",
@@ -2691,6 +2692,22 @@ def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...
 def _key(field: Tensor, key: Any) -> tuple[Any, Literal["basic", "newaxis", "arrays"]]: ...
 def _can_access(device: _DeviceLike, memory: _DeviceLike) -> bool: ...
 def _jax_takes(obj: object, /) -> bool: ...
+
+@final
+class _KernelCall:
+    """Binds the fields among the arguments of a kernel, and calls its body with all of them."""
+
+    def __new__(
+        cls,
+        signature: Signature,
+        body: Callable[..., Any],
+        names: list[str],
+        by_name: int,
+        failed: Callable[..., Any],
+        within: Callable[..., Any],
+    ) -> Self: ...
+    def call(self, /, *arguments: Any) -> Any: ...
+
 def _as_optional(spec: FieldSpec) -> FieldSpec: ...
 def _register_package(obj: Any) -> None: ...
 def _stencil_arguments(

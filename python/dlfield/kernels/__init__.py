@@ -9,7 +9,7 @@ from functools import update_wrapper
 from types import FrameType, FunctionType
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
-from dlfield._native import BoundCall, Error, FieldSpec, Signature, Tensor, _as_optional
+from dlfield._native import BoundCall, Error, FieldSpec, Signature, Tensor, _as_optional, _KernelCall
 from dlfield.kernels.annotations import evaluated, field_spec
 from dlfield.kernels.scalars import Scalar, scalar
 
@@ -165,8 +165,10 @@ class _Kernel:
     def wrapper(self) -> Callable[..., Any]:
         """Return the function that a call runs."""
         prefix = next(filter(self._is_unused, (f"_dl{number or ''}_" for number in itertools.count())))
-        names: dict[str, Any] = {"signature": self.signature, "body": self.function, "type": type, "missing": _MISSING}
-        names |= {"error": Exception, "failed": self.failed, "surplus": self.surplus, "convert": self.convert}
+        names: dict[str, Any] = {"type": type, "missing": _MISSING, "surplus": self.surplus, "convert": self.convert}
+        by_name = sum(map(_is_by_name, self.parameters.values()))
+        called = (self.signature, self.function, list(self.parameters), by_name, self.failed, self.within)
+        names["body"] = _KernelCall(*called)
         names |= {f"type_{name}": rule.exact for name, rule in self.scalars.items()}
         for name, parameter in self.parameters.items():
             names[f"default_{name}"] = _MISSING if parameter.default is parameter.empty else parameter.default
@@ -183,10 +185,7 @@ class _Kernel:
         return not any(name.startswith(prefix) for name in self.parameters)
 
     def _source(self, prefix: str) -> str:
-        """Return the source of the wrapper: a Python function, whose arguments the interpreter itself sorts.
-
-        It calls `bind` as a method of the signature: with 16 fields, a stored `signature.bind` took 600 ns longer.
-        """
+        """Return the source of the wrapper: a Python function, whose arguments the interpreter itself sorts."""
         p = prefix
         lines = [f"def wrapper({self._heads(p)}):", f" if {p}rest: {p}surplus({p}rest)"]
         for name, rule in self.scalars.items():
@@ -195,12 +194,7 @@ class _Kernel:
                 lines.append(f" if {name} is {p}missing: {convert}")
             else:
                 lines.append(f" if {p}type({name}) is not {p}type_{name}: {convert}" if rule.exact else f" {convert}")
-        given = ", ".join(f"{name}={name}" for name in self.fields)
-        lines += [
-            f" try: {p}bound = {p}signature.bind({given})",
-            f" except {p}error as {p}e: {p}failed({p}e, {given}); raise",
-        ]
-        lines += [f" with {p}bound as {p}fields: return {p}body({self._arguments(p)})"]
+        lines.append(f" return {p}body.call({', '.join(self.parameters)})")
         return "\n".join(lines)
 
     def _heads(self, p: str) -> str:
@@ -217,15 +211,17 @@ class _Kernel:
         keyword_only = by_kind.get(inspect.Parameter.KEYWORD_ONLY, [])
         return ", ".join([*only, *slash, *ordinary, f"*{p}rest", *keyword_only])
 
-    def _arguments(self, p: str) -> str:
-        found = []
-        for name, parameter in self.parameters.items():
-            value = name
-            if name in self.fields:
-                # Attributes of `BoundCall` come before fields of the same name.
-                value = f"{p}fields[{name!r}]" if hasattr(BoundCall, name) else f"{p}fields.{name}"
-            found.append(f"{name}={value}" if parameter.kind is parameter.KEYWORD_ONLY else value)
-        return ", ".join(found)
+    def within(self, bound: BoundCall, values: tuple[Any, ...]) -> Any:
+        """Run the body while hooks and temporary copies are in place."""
+        by_position, by_name = [], {}
+        with bound as fields:
+            for (name, parameter), value in zip(self.parameters.items(), values, strict=True):
+                given = fields[name] if name in self.fields else value
+                if _is_by_name(parameter):
+                    by_name[name] = given
+                else:
+                    by_position.append(given)
+            return self.function(*by_position, **by_name)
 
     def convert(self, name: str, value: Any) -> Any:
         """Return a scalar as the body gets it."""
@@ -250,9 +246,11 @@ class _Kernel:
             return False
         return True
 
-    def failed(self, error: Exception, /, **fields: Any) -> None:
+    def failed(self, error: Exception, values: tuple[Any, ...]) -> None:
         """Add the function and its signature to an error of `bind`, or raise one for a field that is missing."""
-        for name, value in fields.items():
+        for name, value in zip(self.parameters, values, strict=True):
+            if name not in self.fields:
+                continue
             if value is _MISSING:
                 raise self._missing(name) from None
             if value is None and not self.fields[name].optional:
@@ -266,7 +264,7 @@ class _Kernel:
 
     def surplus(self, rest: tuple[Any, ...]) -> NoReturn:
         """Raise the error for more arguments than parameters take."""
-        most = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in self.parameters.values())
+        most = sum(not _is_by_name(parameter) for parameter in self.parameters.values())
         raise TypeError(self._message(f"takes {most} positional arguments, found {most + len(rest)}"))
 
     def _missing(self, name: str) -> TypeError:
@@ -295,6 +293,10 @@ class _Kernel:
         """Return a field as the text of its signature shows it."""
         alone = Signature(device=self.signature.device, field=self.fields[name])
         return str(alone)[len("(field: ") : -1]
+
+
+def _is_by_name(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is parameter.KEYWORD_ONLY
 
 
 def _shown(value: Any) -> str:

@@ -11,7 +11,6 @@ use crate::python::convert::errors;
 use crate::python::ffi::fastcall::{self, Definition};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
-use crate::python::module::signature::field::Field;
 use crate::python::module::signature::{PyBound, PySignature};
 
 static BIND: Definition = Definition::new(
@@ -82,24 +81,13 @@ unsafe extern "C" fn bind(
         let keywords = unsafe {
             Bound::from_borrowed_ptr_or_opt(py, keywords).map(|names| names.cast_into_unchecked::<PyTuple>())
         };
-        let made = freelist::create(py, |bound: &mut PyBound| {
-            let known = signature.get();
-            let arguments = bound.prepare(&signature);
-            for (position, name) in keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate() {
-                // SAFETY: `keywords` are strings, and `values` has a live object for each.
-                let (name, value) =
-                    unsafe { (name.cast_unchecked::<PyString>(), Borrowed::from_ptr(py, *values.add(position))) };
-                let place = known.place(&name, position)?;
-                if !value.is_none() {
-                    // Different keys of a dictionary may have the same text.
-                    let vacant = arguments.vacant(&known.signature, place).map_err(|error| known.misused(py, error))?;
-                    *vacant = Some(Field::bind(&value, known, place)?);
-                }
-            }
-            arguments.check(&known.signature).map_err(|error| known.misused(py, error))?;
-            bound.check_unmoved(py, known)?;
-            bound.warn(py, known)
-        })?;
+        // SAFETY: `keywords` are strings, and `values` has a live object for each.
+        let given =
+            keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate().map(|(position, name)| unsafe {
+                let place = signature.get().place(&name.cast_unchecked::<PyString>(), position)?;
+                Ok((place, Borrowed::from_ptr(py, *values.add(position))))
+            });
+        let made = freelist::create(py, |bound: &mut PyBound| bound.fill(&signature, given))?;
         Ok(made.into_any())
     })
 }

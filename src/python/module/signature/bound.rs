@@ -51,21 +51,44 @@ const ENTERED: u8 = 2;
 const LEFT: u8 = 3;
 
 impl PyBound {
-    /// Makes room for the arguments of a signature.
-    pub(crate) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut Arguments<Field> {
+    /// Binds the arguments of a call, each with the place of its field in the signature.
+    #[inline]
+    pub(crate) fn fill<'a, 'py: 'a>(
+        &mut self,
+        signature: &Bound<'py, PySignature>,
+        given: impl Iterator<Item = PyResult<(usize, Borrowed<'a, 'py, PyAny>)>>,
+    ) -> PyResult<()> {
+        let (py, known) = (signature.py(), signature.get());
         self.signature = Some(signature.clone().unbind());
-        self.arguments.prepare(&signature.get().signature);
-        &mut self.arguments
+        self.arguments.prepare(&known.signature);
+        for argument in given {
+            let (place, value) = argument?;
+            if !value.is_none() {
+                // Different keys of a dictionary may have the same text.
+                let vacant =
+                    self.arguments.vacant(&known.signature, place).map_err(|error| known.misused(py, error))?;
+                *vacant = Some(Field::bind(&value, known, place)?);
+            }
+        }
+        self.arguments.check(&known.signature).map_err(|error| known.misused(py, error))?;
+        self.check_unmoved(py, known)?;
+        // A field that is slow, or copied.
+        self.arguments.given().try_for_each(|(place, field)| field.warn(py, known, place))
     }
 
     /// Rejects fields whose memory was moved after they were described.
-    pub(crate) fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
+    fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
         self.arguments.given().try_for_each(|(place, field)| named(py, signature, place, field.check_unmoved(py)))
     }
 
-    /// Warns of fields that are slow, or copied.
-    pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
-        self.arguments.given().try_for_each(|(place, field)| field.warn(py, signature, place))
+    /// Whether no field has hooks, a copy or a warning, so that no code has run since the memory was checked.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.arguments.given().all(|(_, field)| field.is_plain())
+    }
+
+    /// The description of a field, if it was given. Only of a plain call; this object keeps it.
+    pub(crate) fn described_ptr(&self, place: usize) -> Option<*mut ffi::PyObject> {
+        Some(self.arguments.get(place)?.original_ptr())
     }
 
     fn signature(&self) -> PyResult<&PySignature> {

@@ -87,6 +87,15 @@ impl Field {
         self.temporary().map_or(&self.original, |copy| &copy.described).bind(py).clone()
     }
 
+    /// Whether it has no hooks, copy or warning.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.extras.is_none()
+    }
+
+    pub(crate) fn original_ptr(&self) -> *mut pyo3::ffi::PyObject {
+        self.original.as_ptr()
+    }
+
     pub(crate) fn hooks(&self) -> Option<&Hooks> {
         self.extras.as_ref()?.hooks.as_ref()
     }

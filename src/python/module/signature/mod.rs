@@ -3,6 +3,7 @@
 mod argument;
 mod bind;
 mod bound;
+mod call;
 mod dtypes;
 mod field;
 mod hooks;
@@ -386,6 +387,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFieldSpec>()?;
     module.add_class::<PySignature>()?;
     module.add_class::<PyBound>()?;
+    call::register(module)?;
     kernel::register(module)?;
     stencil::register(module)?;
     freelist::install::<PyBound>(module.py())?;
