@@ -472,7 +472,7 @@ class Tensor:
     ) -> Tensor:
         """Returns a copy with another element type, and the same labels, layout, padding and alignment.
 
-        On a device, the host converts. The parameters are those of `numpy.ndarray.astype`.
+        The parameters are those of `numpy.ndarray.astype`. On a device, what is not cast by NumPy's "same_kind" rule is by CuPy.
 
         Parameters
         ----------

@@ -12,7 +12,6 @@ _MODULES = {
     "imported": "interop.frameworks",
     "reaches": "interop.frameworks",
     "shares": "interop.frameworks",
-    "finish": "interop.astype",
     "in_order": "interop.astype",
     "prepared": "interop.astype",
     "viewed": "interop.astype",

@@ -13,7 +13,6 @@ use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{DTypeErrorKind, Error};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
 use crate::memory::Contents;
@@ -94,22 +93,12 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
 
 /// Copies `data` to a new tensor and casts its elements.
 fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyResult<()> {
-    let known = can_cast(data.descriptor().dtype(), spec.dtype());
-    if known {
-        match copies::copy_into(py, spec, data, FROM_ARRAY) {
-            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
-            copied => {
-                *tensor = copied?;
-                return Ok(());
-            }
-        }
-    }
-    let data = copies::to(py, data, Device::CPU, None)?;
-    if known {
-        *tensor = copies::copy_into(py, spec, &data, FROM_ARRAY)?;
+    if can_cast(data.descriptor().dtype(), spec.dtype()) {
+        *tensor = copies::copy_into(py, spec, data, FROM_ARRAY)?;
         return Ok(());
     }
     // NumPy can cast more element types.
+    let data = export::numpy::for_cast(py, data, (spec.dtype(), spec.device()), "data")?;
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
     *tensor = if spec.device() == Device::CPU { cast } else { copies::copy_into(py, spec, &cast, FROM_ARRAY)? };
