@@ -26,8 +26,7 @@ macro_rules! viewed {
             ///
             /// # Example
             /// ```
-            /// use dlfield::dispatch;
-            /// use dlfield::ndarray::{Ix1, IxDyn};
+            /// use dlfield::ndarray::IxDyn;
             /// use dlfield::python::AnyIn;
             /// use pyo3::prelude::*;
             ///
@@ -35,25 +34,6 @@ macro_rules! viewed {
             /// fn count_true(flags: AnyIn<'_>) -> PyResult<usize> {
             ///     let view = flags.view::<bool, IxDyn>().map_err(|error| error.in_argument("flags"))?;
             ///     Ok(view.iter().filter(|flag| **flag).count())
-            /// }
-            ///
-            /// /// Takes float32 and float64; the error for others names the argument.
-            /// #[pyfunction]
-            /// fn total(numbers: AnyIn<'_>) -> PyResult<f64> {
-            ///     let total = dispatch!(numbers, T in floats => {
-            ///         numbers.view::<T, Ix1>()?.iter().map(|number| f64::from(*number)).sum()
-            ///     });
-            ///     Ok(total?)
-            /// }
-            /// ```
-            ///
-            /// Another type than that of the argument does not compile:
-            /// ```compile_fail,E0277
-            /// # use dlfield::ndarray::{Ix2, IxDyn};
-            /// # use dlfield::python::In;
-            /// fn rows(numbers: In<'_, f64, IxDyn>) -> usize {
-            ///     // error: an argument with elements `f64` has no view of `f32`
-            ///     numbers.view::<f32, Ix2>().unwrap().nrows()
             /// }
             /// ```
             pub fn view<E: Element, F: Dimension>(&self) -> Result<ArrayView<'_, E, F>>
@@ -138,15 +118,6 @@ macro_rules! viewed {
             ///     bytes.as_slice().iter().map(|byte| u32::from(*byte)).sum()
             /// }
             /// ```
-            ///
-            /// Arguments in another order have no slice:
-            /// ```compile_fail,E0599
-            /// # use dlfield::ndarray::Ix2;
-            /// # use dlfield::python::In;
-            /// fn checksum(bytes: In<'_, u8, Ix2>) -> u32 {
-            ///     bytes.as_slice().iter().map(|byte| u32::from(*byte)).sum()
-            /// }
-            /// ```
             #[inline]
             pub fn as_slice(&self) -> &[T] {
                 // SAFETY: as for `array`, and `extract` has checked the order.
@@ -202,15 +173,6 @@ impl<T: Element, D: Axes> Out<'_, T, D, COrder, Host> {
     ///
     /// #[pyfunction]
     /// fn sort(mut numbers: Out<'_, f64, Ix1, COrder>) {
-    ///     numbers.as_slice_mut().sort_by(f64::total_cmp);
-    /// }
-    /// ```
-    ///
-    /// An argument that is read has none:
-    /// ```compile_fail,E0599
-    /// # use dlfield::ndarray::Ix1;
-    /// # use dlfield::python::{COrder, In};
-    /// fn sort(mut numbers: In<'_, f64, Ix1, COrder>) {
     ///     numbers.as_slice_mut().sort_by(f64::total_cmp);
     /// }
     /// ```

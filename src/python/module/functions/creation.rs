@@ -4,7 +4,6 @@
 
 use std::ffi::CStr;
 
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use smallvec::SmallVec;
@@ -147,30 +146,20 @@ macro_rules! allocation {
                     .with_hints(FOREIGN_KEYWORDS)
                     .with_hint_for_too_many(too_many);
 
-            unsafe extern "C" fn called(
-                module: *mut ffi::PyObject,
-                args: *const *mut ffi::PyObject,
-                nargs: ffi::Py_ssize_t,
-                keywords: *mut ffi::PyObject,
-            ) -> *mut ffi::PyObject {
-                // SAFETY: the interpreter's own arguments.
-                unsafe {
-                    fastcall::call(&PARAMETERS, module, args, nargs, keywords, |module, all| {
-                        let (own, keywords) = all.split_at(OWN.len());
-                        let mut places = own.iter();
-                        let first = fastcall::required(places.next())?;
-                        $(let $value = fastcall::required(places.next())?;)?
-                        let $call = &Call {
-                            py: module.py(),
-                            function: stringify!($name),
-                            first,
-                            dtype: own.last().and_then(fastcall::given),
-                            keywords: Keywords::of(keywords),
-                        };
-                        $call.create(|$tensor: &mut Tensor| $body).map(Bound::into_any)
-                    })
-                }
-            }
+            fastcall::c_function!(called, PARAMETERS, |module, all| {
+                let (own, keywords) = all.split_at(OWN.len());
+                let mut places = own.iter();
+                let first = fastcall::required(places.next())?;
+                $(let $value = fastcall::required(places.next())?;)?
+                let $call = &Call {
+                    py: module.py(),
+                    function: stringify!($name),
+                    first,
+                    dtype: own.last().and_then(fastcall::given),
+                    keywords: Keywords::of(keywords),
+                };
+                $call.create(|$tensor: &mut Tensor| $body).map(Bound::into_any)
+            });
 
             static DEFINITION: Definition = Definition::new(docstring::name(concat!(stringify!($name), "\0")), DOC, called);
             &DEFINITION
