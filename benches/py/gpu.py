@@ -96,7 +96,7 @@ class Measurement:
         moved: int = 0,
         check: Callable[[], bool] | None = None,
     ) -> None:
-        """Measure dlfield beside its peers. `goals` are ratios by peer; `check` looks at what dlfield has written."""
+        """Measure dlfield compared with its peers. `goals` are ratios by peer; `check` looks at what dlfield has written."""
         if check is not None:
             cases["dlfield"]()
             assert check(), what
@@ -415,8 +415,10 @@ def measure(sizes: Sizes = Sizes()) -> tuple[list[Line], list[Grid], str]:
     header = ["copy", "dlfield", "CuPy", "PyTorch", "in one piece"]
     is_cast = [speed[0].startswith("cast") for speed in into.speeds]
     grids = [
-        Grid("cuda", name, header, [speed for speed, cast in zip(into.speeds, is_cast, strict=True) if cast == wanted])
-        for name, wanted in (("copies, GB/s", False), ("casts, GB/s", True))
+        Grid(
+            "cuda", name, header, [speed for speed, cast in zip(into.speeds, is_cast, strict=True) if cast == of_casts]
+        )
+        for name, of_casts in (("copies, GB/s", False), ("casts, GB/s", True))
     ]
     return sorted(into.lines, key=lambda line: (not line.loses, -line.ratio)), grids, heading(versions)
 

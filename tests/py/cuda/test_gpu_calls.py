@@ -16,7 +16,7 @@ CUPYS = ["cuPointerGetAttribute"]
 
 
 def calls(driver: Driver, work: Callable[[], Any]) -> list[str]:
-    """The calls of the driver by an exchange, and by the release of what it made."""
+    """The calls of the driver by an exchange, and by the release of its result."""
     for _ in range(2):
         # The first one imports modules.
         driver.reset()
