@@ -96,7 +96,7 @@ class Measurement:
         moved: int = 0,
         check: Callable[[], bool] | None = None,
     ) -> None:
-        """Measure dlfield compared with its peers. `goals` are ratios by peer; `check` looks at what dlfield has written."""
+        """Measure dlfield and its peers. `goals` are ratios by peer; `check` looks at what dlfield has written."""
         if check is not None:
             cases["dlfield"]()
             assert check(), what

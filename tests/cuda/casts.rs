@@ -99,7 +99,7 @@ fn values(field: &Tensor) -> Vec<u8> {
             .collect();
     special.extend(special.clone().iter().map(|number| -number));
     let doubles = special.iter().map(|number| number.to_bits());
-    // NaNs that are not quiet, with a payload in the bits that are kept and in others.
+    // NaNs that are not quiet, with a payload on either side of the bits that are kept.
     let doubles = doubles.chain([0x7ff0_0000_0000_0001, 0xfff4_5678_9abc_def0, 0x7ff8_0000_2000_0000]);
     #[allow(clippy::cast_possible_truncation, reason = "the nearest number")]
     let floats = special.iter().map(|number| (*number as f32).to_bits()).chain([0x7f80_0001, 0xffa3_4567, 0x7fc0_2000]);

@@ -3,7 +3,6 @@
 #![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
 
 use pyo3::prelude::*;
-use pyo3::types::PyMapping;
 
 use crate::descriptor::{Descriptor, read_only};
 use crate::device::Device;
@@ -130,7 +129,7 @@ fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6],
     let mut request = Request::new(access).sharing();
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
-    let by_label = origin.filter(|origin| origin.cast::<PyMapping>().is_ok());
+    let by_label = origin.filter(|origin| args::mapping(origin).is_some());
     let mut given = import::with_given_origin(obj, origin)?;
     given.dims = dims;
     if let (Some(origin), None) = (origin, by_label) {
