@@ -1,5 +1,6 @@
 """`asarray`: a field of anything, on the same memory where that can be."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from dlfield._native import (
@@ -13,6 +14,7 @@ from dlfield._native import (
     from_array,
     from_dlpack,
 )
+from dlfield.interop.copies import because
 
 __all__ = ["asarray"]
 
@@ -81,17 +83,24 @@ def asarray(
             for name, given in (("dims", dims), ("halo", halo), ("origin", origin))
         )
     try:
-        field = from_dlpack(obj, device=device, copy=copy, dims=dims, origin=origin)
-    except (NotAnArrayError, DTypeError):
+        with because("asarray: copy=True") if copy else nullcontext():
+            field = from_dlpack(obj, device=device, copy=copy, dims=dims, origin=origin)
+    except (NotAnArrayError, DTypeError) as error:
         # Lists and numbers, and elements that only NumPy has, as those of the other byte order.
+        what = str(error).partition("; ")[0]
+        has_elements = isinstance(obj, int | float | complex | list | tuple)
+        if copy is False and has_elements:
+            raise NotAnArrayError(f"{what}, which has no memory to share; leave out copy=False to copy it") from None
         if copy is False:
             raise
         keywords = {"dims": dims, "halo": halo, "origin": origin, "device": device}
-        try:
-            field = from_array(obj, dtype, **keywords)
-        except DTypeError:
-            # A conversion that `from_array` does not make, and NumPy's function does.
-            field = from_array(obj, **keywords)
+        reason = f"{type(obj).__name__} has no memory to share" if isinstance(error, NotAnArrayError) else what
+        with because(f"asarray: {reason}"):
+            try:
+                field = from_array(obj, dtype, **keywords)
+            except DTypeError:
+                # A conversion that `from_array` does not make, and NumPy's function does.
+                field = from_array(obj, **keywords)
         halo = None
     if guessed not in (None, field.shape):
         raise LayoutError(f"like: expected shape {field.shape} for its halo to fit obj, got {guessed}; give halo= too")

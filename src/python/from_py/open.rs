@@ -84,7 +84,7 @@ fn open_by_position<'py>(
             return Ok((None, source));
         }
         let borrowed = describe(object, writes, descriptor)?;
-        check(descriptor).map_err(refusal)?;
+        check(descriptor).map_err(|error| refusal(import::read_only_output(object, error)))?;
         if viewed && needs_wait(descriptor) {
             borrowed.synchronize(object, descriptor)?;
         }

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::python::import::imported::Imported;
-use crate::python::import::request::{Request, RequestAccess};
+use crate::python::import::request::{Request, RequestAccess, not_an_output};
 use crate::python::import::stream_sync::synchronize_described;
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{numpy, table};
@@ -58,7 +58,8 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
     let mut imported = Imported::new(descriptor);
-    table::describe(obj, request, &mut imported)?;
+    let described = table::describe(obj, request, &mut imported);
+    described.map_err(|error| if writes { not_an_output(obj, error) } else { error })?;
     let array = imported.innermost(obj);
     let tensor = tensor_api::of(array).map(|_| array.clone().unbind());
     let source = if imported.inner.is_some() && can_move(array, imported.protocol)? {

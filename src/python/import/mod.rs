@@ -50,7 +50,7 @@ pub use self::metadata::{find_dims, metadata_of};
 pub use self::numpy::{is_as_described, locate as locate_array, masked, masked_points, refuse_mask};
 pub use self::owners::object_to_keep;
 pub use self::pinned::{check_described, pin_described, reborrow, summary};
-pub use self::request::{Request, RequestAccess, not_an_array};
+pub use self::request::{Request, RequestAccess, not_an_array, not_an_output, read_only_output};
 pub use self::stream_sync::synchronize_described;
 pub use self::table::{describe, share};
 pub use self::torch::refuse_grad as refuse_grad_of_torch;

@@ -14,7 +14,7 @@ use crate::python::ffi::types::{InstanceDict, TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
 use crate::python::import::names::{Name, Names};
 use crate::python::import::wrapper::Wrapper;
-use crate::python::tensor_api;
+use crate::python::{interrupt, tensor_api};
 
 /// The framework that the instances' type belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -293,6 +293,13 @@ impl Instance {
         // Attributes of tensors are rarely read, so that it may be created.
         Instance::InDictionary { place: InstanceDict::of(ty), may_create: framework == Framework::Torch }
     }
+}
+
+/// Whether the object is a JAX array, for the advice of an error.
+#[cold]
+pub fn is_jax(object: &Bound<'_, PyAny>) -> bool {
+    let found = TypeInfo::of(object).inspect_err(|error| interrupt::put_off(object.py(), error));
+    found.is_ok_and(|info| info.framework == Framework::Jax)
 }
 
 /// Whether the object is a PyTorch tensor, also of a subclass.
