@@ -168,7 +168,7 @@ sdist: $(BIN)/maturin #: pack the sources for PyPI, and check what is in them; n
 crate: #: pack the sources for crates.io; nothing is published
 	cargo publish --quiet --package dlfield --locked --dry-run
 
-$(SIM)/.lib: $(shell find tests/cuda_sim -name '*.rs' -not -path '*/target/*') $(wildcard tests/cuda_sim/*.* tests/cuda_sim/cudart/*.*)
+$(SIM)/.lib: $(shell find tests/cuda_sim -name '*.rs' -not -path '*/target/*') $(wildcard tests/cuda_sim/*.* tests/cuda_sim/cudart/*.*) src/copy/cuda/kernels.cu
 	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
 	@touch $@
 

@@ -403,8 +403,7 @@ impl Error {
     /// Adds the name of the field of a stencil that the error is about.
     #[cold]
     #[must_use]
-    #[doc(hidden)]
-    pub fn in_field(self, field: &str) -> Error {
+    pub(crate) fn in_field(self, field: &str) -> Error {
         self.within(&format_args!("field {field:?}"))
     }
 

@@ -24,7 +24,6 @@ LAYERS = [
     "copy",
     "tensor",
     "arithmetic debug preflight signature",
-    "python::ffi::saved_error",
     "python::ffi::attach",
     "python::interrupt",
     "python::nearest",

@@ -37,8 +37,8 @@ MUTATIONS = (
     Mutation(
         "an owner keeps the PyTorch tensor, not its storage",
         f"{IMPORT}/torch.rs",
-        "    Ok(imported.owned(storage.into_owner()))\n",
-        "    Ok(imported.owned(py_owner::owner(tensor)))\n",
+        "    Ok(out.owned(storage.into_owner_of(out.descriptor)?))\n",
+        "    Ok(out.owned(py_owner::owner(tensor)))\n",
     ),
     Mutation(
         "the storage that an owner keeps stays resizable",
@@ -55,14 +55,14 @@ MUTATIONS = (
     Mutation(
         "an array that an interface names as its data stays resizable",
         f"{IMPORT}/held_buffer.rs",
-        "Ok(Owner::foreign((pinned, self.into_holder())))",
-        "drop(pinned);\n        Ok(self.into_holder())",
+        "Ok(Owner::foreign((pinned, self)))",
+        "drop(pinned);\n        Ok(Owner::foreign(self))",
     ),
     Mutation(
         "a description of a PyTorch tensor is not checked before its memory is used",
         f"{IMPORT}/pinned.rs",
-        "        check_unmoved(object, found)?;\n        storage.check_contains(found)?;\n",
-        "",
+        "        check_unmoved(object, found)?;\n        return storage.into_owner_of(found);\n",
+        "        return Ok(py_owner::owner(object));\n",
     ),
     Mutation(
         "a description of a NumPy array is not checked before its memory is used",
@@ -79,8 +79,8 @@ MUTATIONS = (
     ),
     Mutation(
         "bind does not check earlier arguments after code of later ones",
-        "src/python/module/signature/bind.rs",
-        "            bound.check_unmoved(py, known)?;\n",
+        "src/python/module/signature/bound.rs",
+        "        self.check_unmoved(py, known)?;\n",
         "",
         functions=("Signature.bind",),
     ),
@@ -94,8 +94,8 @@ MUTATIONS = (
     Mutation(
         "an extension's arguments are not checked after code of later ones",
         "src/python/from_py/open.rs",
-        "    if !is_located {\n",
-        "    if !is_located && false {\n",
+        "ran || !is_located).map_err(refusal)?;",
+        "ran).map_err(refusal)?;",
         of_extension=True,
     ),
     Mutation(
@@ -119,9 +119,9 @@ MUTATIONS = (
     ),
     Mutation(
         "a function of a table that fails without an exception becomes a SystemError",
-        f"{IMPORT}/exchange_errors.rs",
-        "error.unwrap_or_else(|| errors::no_exception_set(function, object.get_type()))",
-        "error.unwrap_or_else(|| { let _ = function; PyErr::fetch(object.py()) })",
+        f"{IMPORT}/dlpack_c_exchange.rs",
+        "error.unwrap_or_else(|| errors::no_exception_set(EXPORT, object.get_type()))",
+        "error.unwrap_or_else(|| PyErr::fetch(object.py()))",
         functions=("describe", "from_dlpack"),
     ),
 )

@@ -472,7 +472,7 @@ class Tensor:
     ) -> Tensor:
         """Returns a copy with another element type, and the same labels, layout, padding and alignment.
 
-        On a device, the host converts. The parameters are those of `numpy.ndarray.astype`.
+        The parameters are those of `numpy.ndarray.astype`. On a device, what is not cast by NumPy's "same_kind" rule is by CuPy.
 
         Parameters
         ----------
@@ -1023,6 +1023,7 @@ class Descriptor:
     @property
     def protocol(self) -> str:
         """The protocol that it was imported by."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
     def alignment(self) -> int:
         """Returns the largest power of two that divides the address."""
     def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool:
@@ -1427,7 +1428,8 @@ class BoundCall:
     def domain(self) -> Domain:
         """Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
         first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
+        out. A tuple with `dims`, whose items go by label, too: `domain["I"]`. Warns if fields with the same extents have different
+        origins, for instance if only one of them has a halo.
         """
     # None for an optional field that was not given, which a checker cannot know: hence the `Any`.
     def __getattr__(self, name: str, /) -> Descriptor | Any: ...

@@ -124,7 +124,7 @@ def init(device: SupportsIndex | _DeviceLike = 0) -> None:
 
     Parameters
     ----------
-    device
+    device : int, str or device, optional
         Number or name of the device, a `Device`, or the device object of a framework.
 
     Raises
@@ -146,7 +146,7 @@ def memory_info(device: SupportsIndex | _DeviceLike = 0) -> tuple[int, int]:
 
     Parameters
     ----------
-    device
+    device : int, str or device, optional
         Number or name of the device, a `Device`, or the device object of a framework. "cuda_host" and "cuda_managed"
         are on all devices, and mean the first.
 
@@ -170,7 +170,7 @@ def current_stream(device: SupportsIndex | _DeviceLike = 0) -> Stream:
 
     Parameters
     ----------
-    device
+    device : int, str or device, optional
         Number or name of the device, a `Device`, or the device object of a framework.
 
     Returns
@@ -194,12 +194,12 @@ def stream(stream: Any, device: SupportsIndex | _DeviceLike | None = None) -> It
 
     Parameters
     ----------
-    stream
+    stream : int or stream
         1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with `__cuda_stream__`, such as
         those of cuda.core, CuPy and PyTorch. The stream must exist while the body runs. After it dlfield does not use
         the stream again: memory that was used in the body is released after the work that the stream had by then.
         Streams that CuPy and PyTorch have made are kept with that memory, and their later work is waited for too.
-    device
+    device : int, str or device, optional
         As for `synchronize`; None for the device of the stream, which is 0 for the default streams.
 
     Yields
@@ -233,9 +233,9 @@ def synchronize(device: SupportsIndex | _DeviceLike = 0, stream: Any = None) -> 
 
     Parameters
     ----------
-    device
+    device : int, str or device, optional
         Number or name of the device, a `Device`, or the device object of a framework.
-    stream
+    stream : int or stream, optional
         As for `stream`; None for the current stream.
 
     Raises

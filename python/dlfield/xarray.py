@@ -89,9 +89,9 @@ def from_xarray(data_array: xarray.DataArray, *, origin: Sequence[SupportsIndex]
 
     Parameters
     ----------
-    data_array
+    data_array : xarray.DataArray
         A DataArray whose dims are strings and whose data is an array in memory that `from_dlpack` accepts.
-    origin
+    origin : sequence of int, optional
         Index of the first compute point; default: the origin of the wrapped array, else zeros.
 
     Returns

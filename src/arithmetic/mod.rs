@@ -158,8 +158,7 @@ impl LabelledShape {
 
     /// As [`LabelledShape::broadcast`], with the error for two operands that differ: of the label, and of the position and the
     /// extent of each.
-    #[doc(hidden)]
-    pub fn broadcast_or<E: From<LayoutError>>(
+    pub(crate) fn broadcast_or<E: From<LayoutError>>(
         operands: &[LabelledShape],
         differing: impl FnOnce(&Dim, (usize, i64), (usize, i64)) -> E,
     ) -> Result<LabelledShape, E> {

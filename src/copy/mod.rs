@@ -28,8 +28,7 @@ const AT_ONCE: i64 = 1 << 16;
 /// # Errors
 /// [`DeviceError`](crate::DeviceError) unless the host or CUDA can access both devices.
 pub(crate) fn executors(to: &Descriptor, from: &Descriptor) -> Result<(Executor, Executor)> {
-    let casts = || !matches!(Conversion::between(from.dtype(), to.dtype()), Some(Conversion::None));
-    Ok((executor(to.device(), from.device(), casts)?, executor(from.device(), to.device(), casts)?))
+    Ok((executor(to.device(), from.device())?, executor(from.device(), to.device())?))
 }
 
 /// Returns what writes the elements of a fill.
@@ -37,16 +36,16 @@ pub(crate) fn executors(to: &Descriptor, from: &Descriptor) -> Result<(Executor,
 /// # Errors
 /// As for [`executors`].
 pub(crate) fn fill_executor(to: &Descriptor) -> Result<Executor> {
-    executor(to.device(), Device::CPU, || false)
+    executor(to.device(), Device::CPU)
 }
 
-fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Executor> {
+fn executor(here: Device, there: Device) -> Result<Executor> {
     if here.is_cuda() {
         Ok(Executor::Device(here))
     } else if !here.is_host_readable() {
         Err(not_host_readable(here).into())
-    } else if there.is_cuda() && here.is_of_cuda() && !casts() {
-        // The device can access this memory itself; only the host converts elements.
+    } else if there.is_cuda() && here.is_of_cuda() {
+        // The device can access this memory itself.
         Ok(Executor::Device(there))
     } else {
         Ok(Executor::Host)
@@ -56,8 +55,8 @@ fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Exe
 /// Copies every element of `from` to the same index of `to`, converted to the element type of `to`.
 ///
 /// # Errors
-/// [`LayoutError`](crate::LayoutError) unless the shapes are equal; [`DTypeError`] unless [`can_cast`] allows it, or if elements
-/// on devices would have to be converted; [`DeviceError`](crate::DeviceError) if a device cannot be used, or if the host would have to wait for a stream during graph capture.
+/// [`LayoutError`](crate::LayoutError) unless the shapes are equal; [`DTypeError`] unless [`can_cast`] allows it;
+/// [`DeviceError`](crate::DeviceError) if a device cannot be used, or if the host would have to wait for a stream during graph capture.
 ///
 /// # Safety
 /// - For the call, all elements of `from` are readable and all of `to` writable by what [`executors`] returns; by a device in

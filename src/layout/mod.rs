@@ -33,8 +33,7 @@ pub use spec::Spec;
 pub(crate) use strides::lcm;
 
 /// Checks that an argument has one entry per dimension.
-#[doc(hidden)]
-pub fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
+pub(crate) fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
     if got == ndim { Ok(()) } else { Err(wrong_count(argument, got, ndim)) }
 }
 

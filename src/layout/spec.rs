@@ -25,6 +25,8 @@ pub struct Spec {
     pub(super) padding: Option<Padding>,
     pub(super) metadata: Metadata,
     pub(super) device: Option<Device>,
+    /// Whether layout, alignment, padding and device are those of another field, so that a preset replaces them.
+    is_derived: bool,
 }
 
 impl Spec {
@@ -52,6 +54,7 @@ impl Spec {
             padding: None,
             metadata: Metadata::default(),
             device: None,
+            is_derived: false,
         }
     }
 
@@ -69,7 +72,13 @@ impl Spec {
         }
     }
 
-    /// Sets the preset: its alignment, layout rule and device apply unless they are set explicitly.
+    /// Describes a field as [`Spec::like`] does, on a device, until a preset is set.
+    pub(crate) fn derived(self, device: Device) -> Spec {
+        Spec { device: Some(device), is_derived: true, ..self }
+    }
+
+    /// Sets the preset: its alignment, layout rule and device apply unless they are set explicitly. What a spec has from another
+    /// field ([`Tensor::spec`](crate::Tensor::spec)) is not explicit.
     ///
     /// # Example
     /// ```
@@ -85,6 +94,10 @@ impl Spec {
 
     /// As [`Spec::preset`], in place: a spec is large, and moving it takes longer than the change.
     pub(crate) fn set_preset(&mut self, preset: Preset) {
+        if std::mem::take(&mut self.is_derived) {
+            (self.layout, self.alignment_size, self.aligned_index) = (None, None, None);
+            (self.padding, self.device) = (None, None);
+        }
         self.preset = Some(preset);
     }
 
@@ -113,7 +126,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Spec {
-        self.layout = Some(layout);
+        (self.layout, self.is_derived) = (Some(layout), false);
         self
     }
 
@@ -204,7 +217,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn with_device(mut self, device: Device) -> Spec {
-        self.device = Some(device);
+        (self.device, self.is_derived) = (Some(device), false);
         self
     }
 

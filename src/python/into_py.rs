@@ -18,8 +18,8 @@ use pyo3::types::PyType;
 use crate::memory::cuda::Stream;
 use crate::protocol::dlpack::null_pointer;
 use crate::python::convert::errors;
-use crate::python::ffi::dlpack_c;
 use crate::python::ffi::new_error::new_error;
+use crate::python::import;
 use crate::python::sync;
 use crate::python::tensor_api;
 use crate::tensor::{Owner, Tensor};
@@ -54,7 +54,7 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
     MODULE.get_or_try_init(py, || {
         let native = py.import(intern!(py, "dlfield._native"))?;
         let class = native.getattr(intern!(py, "Tensor"))?.cast_into::<PyType>()?;
-        let table = dlpack_c::table(&class)?;
+        let table = import::exchange_table(&class)?;
         let wrap = table.and_then(|table| table.managed_tensor_to_py_object_no_sync);
         let wrap = wrap.ok_or_else(|| null_pointer(WRAP))?;
         let work_stream = table.and_then(|table| table.current_work_stream);

@@ -73,7 +73,39 @@
 //! }
 //! ```
 //!
-//! A value of these types belongs to the call: a class cannot keep it, and code without Python, inside `py.detach`, can only have a view
+//! A class that keeps a field as a `Tensor`, and reads it in a later call:
+//!
+//! ```
+//! use dlfield::ndarray::Ix1;
+//! use dlfield::python::{In, Out};
+//! use dlfield::{Tensor, traverse};
+//! use pyo3::prelude::*;
+//!
+//! #[pyclass(frozen)]
+//! struct Damping {
+//!     coefficients: Tensor,
+//! }
+//!
+//! #[pymethods]
+//! impl Damping {
+//!     #[new]
+//!     fn new(py: Python<'_>, coefficients: Tensor) -> PyResult<Damping> {
+//!         // An error now rather than at the first call.
+//!         (&coefficients).into_pyobject(py)?.extract::<In<'_, f64, Ix1>>()?;
+//!         Ok(Damping { coefficients })
+//!     }
+//!
+//!     fn apply(&self, py: Python<'_>, mut out: Out<'_, f64, Ix1>) -> PyResult<()> {
+//!         let kept = (&self.coefficients).into_pyobject(py)?;
+//!         // An error if `out` is the same memory.
+//!         let coefficients: In<'_, f64, Ix1> = kept.extract()?;
+//!         let views = (out.array_mut(), coefficients.array());
+//!         Ok(traverse::zip(views, |(out, coefficient)| *out *= coefficient)?)
+//!     }
+//! }
+//! ```
+//!
+//! An `In` or `Out` belongs to the call: a class cannot keep it, and code without Python, inside `py.detach`, can only have a view
 //! that was taken before:
 //!
 //! ```compile_fail

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
-use crate::python::ffi::attach::{when_attached, when_attached_by_pyo3};
-use crate::python::ffi::saved_error::SavedError;
+use crate::python::ffi::attach::{SavedError, when_attached, when_attached_by_pyo3};
+
 use crate::tensor::Owner;
 
 /// An owner that keeps one Python object alive, as [`PyOwner`] does.

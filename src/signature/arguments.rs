@@ -161,6 +161,21 @@ impl<A: Argument> Arguments<A> {
         }
     }
 
+    /// Returns the places of two fields with the same dims and extents, of which the second begins its domain at a later point.
+    pub(crate) fn differing_origins(&self) -> Option<(usize, usize)> {
+        let mut first = HashMap::new();
+        self.given().find_map(|(place, argument)| {
+            let field = argument.original();
+            let key = (field.shape(), field.dims().map(|dims| dims.to_string()));
+            let (earlier, origin) = *first.entry(key).or_insert((place, field.origin()));
+            match origin.cmp(&field.origin()) {
+                std::cmp::Ordering::Less => Some((earlier, place)),
+                std::cmp::Ordering::Equal => None,
+                std::cmp::Ordering::Greater => Some((place, earlier)),
+            }
+        })
+    }
+
     /// Returns the largest domain that all fields cover, by label: see [`BoundCall::domain`](super::BoundCall::domain).
     pub(crate) fn domain(&self, signature: &Signature) -> Vec<(Dim, i64)> {
         let mut standard: [Option<i64>; 3] = [None; 3];

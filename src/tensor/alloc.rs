@@ -239,10 +239,13 @@ impl Tensor {
     ///
     /// # Example
     /// ```
-    /// use dlfield::{DType, Spec, Tensor};
+    /// use dlfield::{DType, Preset, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
     /// let like = Tensor::zeros(&field.spec().with_dtype(DType::F32)).unwrap();
     /// assert_eq!(like.halo(), field.halo());
+    /// // A copy in the layout of a preset, with the same labels.
+    /// let turned = Tensor::copy_of(&field.spec().preset(Preset::find("F").unwrap()), &field).unwrap();
+    /// assert_eq!(turned.descriptor().strides(), [1, 4]);
     /// ```
     pub fn spec(&self) -> Spec {
         let promise = Promise { layout: Some(self.layout()), ..self.promise.clone() };

@@ -28,6 +28,6 @@ impl Descriptor {
 
     pub(super) fn spec_with(&self, promise: Promise) -> Spec {
         let metadata = self.metadata().cloned().unwrap_or_default();
-        Spec::like(self.shape(), self.dtype(), metadata, promise).with_device(self.device())
+        Spec::like(self.shape(), self.dtype(), metadata, promise).derived(self.device())
     }
 }

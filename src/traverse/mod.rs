@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`for_each`], [`fold`] | the elements of an array |
 //! | [`for_each_run`] | the runs of an array, each a one-dimensional view: a slice if the elements are contiguous |
+//! | [`domain`] | nothing: it leaves out the halo of a view |
 //! | [`zip`], [`zip_runs`] | the elements at the same index of several arrays of one shape, or their runs |
 //!
 //! Each index is visited exactly once: so is each element, unless a stride of 0 repeats it. The order is the following:
@@ -45,8 +46,40 @@ mod view;
 
 pub use operand::{Operand, Operands};
 
-use crate::error::Result;
+use ndarray::{ArrayBase, Axis, Dimension, RawData, Slice};
+
+use crate::descriptor::Descriptor;
+use crate::error::{LayoutError, LayoutErrorKind, Result};
 use view::Traversal;
+
+/// Returns the part of a view inside the halo of its field.
+///
+/// # Errors
+/// [`LayoutError`](crate::LayoutError) unless the view has the field's shape.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Spec, Tensor, ndarray::Ix2, traverse};
+/// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 1), (0, 2)]))?;
+/// let described = field.descriptor().clone();
+/// traverse::domain(field.array_view_mut::<f64, Ix2>()?, &described)?.fill(1.0);
+/// assert_eq!(field.read::<f64, Ix2>()?.sum(), 2.0 * 3.0);
+/// # Ok::<(), dlfield::Error>(())
+/// ```
+pub fn domain<S: RawData, D: Dimension>(mut array: ArrayBase<S, D>, field: &Descriptor) -> Result<ArrayBase<S, D>> {
+    let extents = |extent: &i64| usize::try_from(*extent).unwrap_or(usize::MAX);
+    if !field.shape().iter().map(extents).eq(array.shape().iter().copied()) {
+        let (expected, got) =
+            (format_args!("{:?}, that of the field", field.shape()), format_args!("{:?}", array.shape()));
+        return Err(LayoutError::new("shape", &expected, &got).with_kind(LayoutErrorKind::Mismatch).into());
+    }
+    let halo = field.halo().unwrap_or(&[]);
+    for (axis, (lower, upper)) in halo.iter().enumerate() {
+        let bound = |width: i64| isize::try_from(width).unwrap_or(isize::MAX);
+        array.slice_axis_inplace(Axis(axis), Slice::from(bound(*lower)..bound(field.shape()[axis] - upper)));
+    }
+    Ok(array)
+}
 
 /// Calls `f` with a reference to each element of an array, in the order of memory: `&T` for an array that is read, `&mut T`
 /// for one that is written.

@@ -8,6 +8,7 @@
 mod alloc;
 mod capture;
 mod cases;
+mod casts;
 mod copies;
 mod cudarc_user;
 mod double;

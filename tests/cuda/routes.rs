@@ -38,7 +38,9 @@ fn padded_fields_of_one_order_take_one_call() {
             let copy = |to_device, from_device| taken(&field(to_device, layout, to), &field(from_device, layout, from));
             assert_eq!(copy(gpu, Device::CPU), [1, 0, 0, 0, 0, 0]);
             assert_eq!(copy(Device::CPU, gpu), [0, 1, 0, 0, 0, 0]);
-            assert_eq!(copy(gpu, gpu), [0, 0, 1, 0, 0, 0]);
+            // Inside a device, a kernel is faster than the driver, unless there is nothing but one row.
+            let is_run = to == 8 && from == 8;
+            assert_eq!(copy(gpu, gpu), if is_run { [0, 0, 1, 0, 0, 0] } else { [0, 0, 0, 1, 0, 0] });
             assert_eq!(copy(gpu, Device::CUDA_HOST), [1, 0, 0, 0, 0, 0]);
             if device_count() > 1 {
                 assert_eq!(copy(Device::cuda(1), gpu), [0, 0, 1, 0, 0, 0]);

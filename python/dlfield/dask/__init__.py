@@ -47,9 +47,9 @@ def empty(
     chunks : int, tuple, dict or str, optional
         Extents of the blocks, in all forms that `dask.array` accepts.
     dtype : str, type or dtype, optional
-        As for `dlfield.empty`.
+        Type of the elements.
     **keywords : optional
-        `backend`, `dims`, `layout`, `alignment_size`, `padding` as for `dlfield.empty`, and `halo` of the whole field.
+        `backend`, `dims`, `layout`, `alignment_size`, `padding` as in `dlfield.empty`, and `halo` of the whole field.
 
     Returns
     -------
@@ -72,7 +72,18 @@ def empty(
 def zeros(
     shape: SupportsIndex | Sequence[SupportsIndex], chunks: Any = "auto", dtype: Any = "float64", **keywords: Any
 ) -> Array:
-    """Return a Dask array of tensors of zeros; parameters, result and errors are those of `empty`.
+    """Return a Dask array of tensors of zeros; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents of the whole field, its halo included.
+    chunks : int, tuple, dict or str, optional
+        Extents of the blocks, in all forms that `dask.array` accepts.
+    dtype : str, type or dtype, optional
+        Type of the elements.
+    **keywords : optional
+        `backend`, `dims`, `layout`, `alignment_size`, `padding` and `halo`, as in `empty`.
 
     Example
     -------
@@ -87,7 +98,18 @@ def zeros(
 def ones(
     shape: SupportsIndex | Sequence[SupportsIndex], chunks: Any = "auto", dtype: Any = "float64", **keywords: Any
 ) -> Array:
-    """Return a Dask array of tensors of ones; parameters, result and errors are those of `empty`.
+    """Return a Dask array of tensors of ones; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents of the whole field, its halo included.
+    chunks : int, tuple, dict or str, optional
+        Extents of the blocks, in all forms that `dask.array` accepts.
+    dtype : str, type or dtype, optional
+        Type of the elements.
+    **keywords : optional
+        `backend`, `dims`, `layout`, `alignment_size`, `padding` and `halo`, as in `empty`.
 
     Example
     -------
@@ -105,7 +127,20 @@ def full(
     dtype: Any = "float64",
     **keywords: Any,
 ) -> Array:
-    """Return a Dask array of tensors filled with a number; the rest is as for `empty`.
+    """Return a Dask array of tensors filled with `fill_value`; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents of the whole field, its halo included.
+    fill_value : number
+        The value of every element.
+    chunks : int, tuple, dict or str, optional
+        Extents of the blocks, in all forms that `dask.array` accepts.
+    dtype : str, type or dtype, optional
+        Type of the elements.
+    **keywords : optional
+        `backend`, `dims`, `layout`, `alignment_size`, `padding` and `halo`, as in `empty`.
 
     Example
     -------
@@ -124,7 +159,7 @@ def from_tensor(field: Tensor, chunks: Any = "auto") -> Array:
 
     Parameters
     ----------
-    field
+    field : Tensor
         The field to divide.
     chunks : int, tuple, dict or str, optional
         Extents of the blocks, in all forms that `dask.array` accepts.

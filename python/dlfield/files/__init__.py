@@ -51,9 +51,9 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
 
     Parameters
     ----------
-    path
+    path : str, bytes or path
         A path that ends in `.npy` or `.dlf`. An existing file is replaced.
-    field
+    field : array
         A `Tensor`, or any array that `from_dlpack` takes. Memory of a device is copied to the file.
 
     Raises
@@ -110,9 +110,9 @@ def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c
 
     Parameters
     ----------
-    path
+    path : str, bytes or path
         The file; its content says whether it is a `.npy` or a `.dlf` file.
-    mode
+    mode : {"r", "r+", "c"}, optional
         "r" makes a read-only tensor. With "r+", what is written to the tensor is written to the file: others that read
         or map it see it at once, the disk when the system writes its caches. "c" keeps changes in memory, for this
         tensor alone.

@@ -116,7 +116,7 @@ def allocator(device: Any = "cpu") -> Allocator:
 
     Parameters
     ----------
-    device
+    device : str or device, optional
         Where to allocate: "cpu", "gpu", "cuda:N", a `Device`, DLPack's pair of type and id, or the device object of
         a framework.
 

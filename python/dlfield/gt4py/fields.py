@@ -18,9 +18,9 @@ def as_field(obj: Any, dims: Mapping[str, Any]) -> Any:
 
     Parameters
     ----------
-    obj
+    obj : array
         A field, or any array that `from_dlpack` takes, with labels. In memory of a GPU the field is one of CuPy.
-    dims
+    dims : mapping
         The `gt4py.next.Dimension` of each label.
 
     Returns

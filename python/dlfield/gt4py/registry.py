@@ -52,9 +52,9 @@ def register(name: str, info: LayoutInfo | None) -> None:
 
     Parameters
     ----------
-    name
+    name : str
         What `backend` may name from now on. A preset of the same name is replaced.
-    info
+    info : dict or None
         A dictionary with the keys of `LayoutInfo`.
 
     Raises

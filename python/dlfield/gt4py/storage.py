@@ -92,9 +92,22 @@ def zeros(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dimensions: Sequence[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Allocate an array of zeros; parameters and errors as `empty`.
+    """Allocate an array of zeros; result and errors are those of `empty`.
 
     As in GT4Py it is a ValueError that datetime64 has no zero.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Size of each dimension.
+    dtype : str, type or dtype, optional
+        Type of the elements, as in `empty`.
+    backend : str
+        Name of a preset.
+    aligned_index : sequence of int, optional
+        Index of the element whose address is aligned; default: all zeros.
+    dimensions : sequence of str, optional
+        One name for each dimension, as in `empty`.
 
     Example
     -------
@@ -116,7 +129,20 @@ def ones(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dimensions: Sequence[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Allocate an array of ones; parameters and errors as `empty`.
+    """Allocate an array of ones; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Size of each dimension.
+    dtype : str, type or dtype, optional
+        Type of the elements, as in `empty`.
+    backend : str
+        Name of a preset.
+    aligned_index : sequence of int, optional
+        Index of the element whose address is aligned; default: all zeros.
+    dimensions : sequence of str, optional
+        One name for each dimension, as in `empty`.
 
     Example
     -------
@@ -136,9 +162,23 @@ def full(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dimensions: Sequence[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Allocate an array filled with `fill_value`; the other parameters and errors as `empty`.
+    """Allocate an array filled with `fill_value`; result and errors are those of `empty`.
 
-    As in GT4Py, the scalar type of `dtype` converts `fill_value`: 2.7 becomes 2 in an integer array.
+    Parameters
+    ----------
+    shape : sequence of int
+        Size of each dimension.
+    fill_value : number
+        The value of every element. As in GT4Py, the scalar type of `dtype` converts it: 2.7 becomes 2 in an integer
+        array.
+    dtype : str, type or dtype, optional
+        Type of the elements, as in `empty`.
+    backend : str
+        Name of a preset.
+    aligned_index : sequence of int, optional
+        Index of the element whose address is aligned; default: all zeros.
+    dimensions : sequence of str, optional
+        One name for each dimension, as in `empty`.
 
     Example
     -------
@@ -159,7 +199,7 @@ def from_array(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dimensions: Sequence[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Copy `data` into a new array; the other parameters and errors as `empty`.
+    """Copy `data` into a new array; result and other errors are those of `empty`.
 
     Parameters
     ----------
@@ -168,6 +208,12 @@ def from_array(
         must be those of the dtype.
     dtype : str, type or dtype, optional
         The dtype of the result, to which the values are cast; None keeps the dtype of `data`.
+    backend : str
+        Name of a preset.
+    aligned_index : sequence of int, optional
+        Index of the element whose address is aligned; default: all zeros.
+    dimensions : sequence of str, optional
+        One name for each dimension, as in `empty`.
 
     Raises
     ------

@@ -2,6 +2,8 @@
 
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from dlfield._native import Tensor, empty_like, from_array, from_dlpack
 from dlfield.interop.copies import because, record_copy
 
@@ -10,6 +12,8 @@ _Order = Literal["C", "F", "A", "K"]
 
 def prepared(tensor: Tensor, dtype: Any, order: _Order, casting: str, copy: bool) -> tuple[Tensor, Any, Any, str]:
     """Return the result of `astype`, the arrays to copy its elements from and to (None: nothing to copy), and the rule.
+
+    On a device, these are fields.
 
     Example
     -------
@@ -23,18 +27,19 @@ def prepared(tensor: Tensor, dtype: Any, order: _Order, casting: str, copy: bool
         return in_order(tensor, order, copy), None, None, casting
     made = in_order(empty_like(tensor, target), order, False)
     record_copy(made.nbytes, f"astype: from {tensor.dtype} to {target}")
-    on_host = made.device.type != "cuda"
-    source = (tensor if on_host else tensor.to_device("cpu")).to_numpy()
+    if made.device.type == "cuda":
+        if casting == "same_value":
+            raise ValueError(
+                f"casting: 'same_value' looks at values on the host; copy the field from {made.device} first"
+            )
+        # NumPy's error for a cast that the rule does not allow.
+        np.empty(0, tensor.dtype).astype(target, casting=casting)  # type: ignore[call-overload]
+        return made, tensor, made, casting
+    source = tensor.to_numpy()
     if casting == "same_value":
         # NumPy has this rule in `astype` alone.
         source, casting = source.astype(target, casting=casting), "unsafe"  # type: ignore[call-overload]
-    return made, source, (made if on_host else empty_like(made, device="cpu")).to_numpy(), casting
-
-
-def finish(made: Tensor, filled: Any) -> None:
-    """Bring the elements of a result that was computed on the host to its device."""
-    if made.device.type == "cuda":
-        made[...] = filled
+    return made, source, made.to_numpy(), casting
 
 
 def in_order(tensor: Tensor, order: _Order, copy: bool) -> Tensor:

@@ -74,9 +74,9 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
 
     Parameters
     ----------
-    obj
+    obj : array
         A `Tensor` or anything `from_dlpack` accepts. A `jax.Array` is returned unchanged (`copy=True`: copied).
-    copy
+    copy : bool or None, optional
         None copies only if JAX can't use the memory; True copies always; False never.
 
     Returns
@@ -137,9 +137,9 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
 
     Parameters
     ----------
-    obj
+    obj : array
         Anything `describe` accepts. A `cupy.ndarray` is returned unchanged (`copy=True`: copied).
-    copy
+    copy : bool or None, optional
         None copies only memory that CuPy can't use, mainly host memory; True copies always; False never.
 
     Returns

@@ -29,7 +29,7 @@ def pad(data: Any, halo: Any, mode: _Mode = "constant", *, constant_values: Any 
         end, of periodic data; "empty": undefined.
     constant_values : number, optional
         The value for "constant".
-    keywords : optional
+    **keywords : optional
         `dims` labels `data`; the others are those of `empty`, as `dtype`, `backend`, `layout`, `device`. The default
         layout is that of `data`.
 

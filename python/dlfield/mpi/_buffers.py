@@ -24,7 +24,7 @@ def buffer(tensor: Tensor) -> list[Any]:
 
     Parameters
     ----------
-    tensor
+    tensor : Tensor
         A tensor in host memory. A read-only one can be sent only.
 
     Returns

@@ -163,9 +163,9 @@ def attach(name: str, *, readonly: bool = False) -> Tensor:
 
     Parameters
     ----------
-    name
+    name : str
         What `shared_name` returned in the other process.
-    readonly
+    readonly : bool, optional
         True maps the memory without write access. CUDA has no such mappings: on a GPU only the tensor is read-only.
 
     Example

@@ -70,7 +70,7 @@ def draw(array: Any) -> Drawing:
 
     Parameters
     ----------
-    array
+    array : array
         A `Tensor`, or any array that `from_dlpack` takes, of at most four dimensions. No value changes.
 
     Raises

@@ -32,7 +32,7 @@ def explain(array: Any) -> Explanation:
 
     Parameters
     ----------
-    array
+    array : array
         A field, or any array that `from_dlpack` takes.
 
     Returns
@@ -107,10 +107,9 @@ def _picture(tensor: dl.Tensor) -> Iterator[str]:
         yield f"{text:<{width}} " + ("..." if row is None else "".join(map(_sign, row.cells)))
     cells = list(plane.cells())
     names = {"point": "o domain", "halo": "h halo", "padding": f". {PADDING}"}
-    legend = [name for kind, name in names.items() if any(cell.kind == kind for cell in cells)]
+    yield ", ".join(name for kind, name in names.items() if any(cell.kind == kind for cell in cells))
     if any(cell.aligned for cell in cells):
-        legend.append(f"| before a multiple of {tensor.alignment_size} bytes")
-    yield ", ".join(legend)
+        yield f"| before a multiple of {tensor.alignment_size} bytes"
 
 
 def _sign(cell: Cell | None) -> str:

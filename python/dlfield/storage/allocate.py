@@ -22,19 +22,27 @@ def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters
 
     Parameters
     ----------
-    shape
-        Size of each dimension.
-    dtype
+    shape : int or sequence of int
+        Elements per dimension.
+    dtype : str, type or dtype, optional
         Type of the elements.
-    defaults
-        Name of a preset, see `dlfield.presets()`, which sets layout, alignment and device.
-    device
+    defaults : str, optional
+        A preset of `dlfield.presets()`, whose layout, alignment and device apply.
+    device : str or device, optional
         "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
-    managed
+    managed : {"gt4py", "cuda", None}, optional
         What synchronizes host and device, if there is a device: "gt4py" (default) for a host/device pair, "cuda" for
         managed memory, None for a device buffer only.
-    dims, halo, layout, aligned_index, alignment_size
-        As in `dlfield.empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Returns
     -------
@@ -59,7 +67,30 @@ def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters
 
 
 def zeros(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of zeros; parameters and errors as `empty`.
+    """Allocate a storage of zeros; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    dtype : str, type or dtype, optional
+        Type of the elements.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------
@@ -71,7 +102,30 @@ def zeros(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters
 
 
 def ones(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of ones; parameters and errors as `empty`.
+    """Allocate a storage of ones; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    dtype : str, type or dtype, optional
+        Type of the elements.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------
@@ -83,7 +137,32 @@ def ones(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]
 
 
 def full(shape: _Shape, fill_value: Any, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage filled with `fill_value`; other parameters and errors as `empty`.
+    """Allocate a storage filled with `fill_value`; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements per dimension.
+    fill_value : number
+        The value of every element.
+    dtype : str, type or dtype, optional
+        Type of the elements.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------
@@ -95,7 +174,30 @@ def full(shape: _Shape, fill_value: Any, dtype: Any = "float64", **parameters: U
 
 
 def empty_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate an uninitialized storage; parameters not given are those of `data`, a storage or any array.
+    """Allocate an uninitialized storage like `data`; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    data : array or storage
+        Source of the shape and of each parameter that is not given.
+    dtype : str, type or dtype, optional
+        Type of the elements; that of `data` if it is not given.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------
@@ -108,7 +210,30 @@ def empty_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -
 
 
 def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of zeros; parameters not given are those of `data`, a storage or any array.
+    """Allocate a storage of zeros like `data`; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    data : array or storage
+        Source of the shape and of each parameter that is not given.
+    dtype : str, type or dtype, optional
+        Type of the elements; that of `data` if it is not given.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------
@@ -120,7 +245,30 @@ def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -
 
 
 def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of ones; parameters not given are those of `data`, a storage or any array.
+    """Allocate a storage of ones like `data`; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    data : array or storage
+        Source of the shape and of each parameter that is not given.
+    dtype : str, type or dtype, optional
+        Type of the elements; that of `data` if it is not given.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------
@@ -132,7 +280,32 @@ def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) ->
 
 
 def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage filled with `fill_value`; parameters not given are those of `data`, a storage or any array.
+    """Allocate a storage filled with `fill_value` like `data`; result and errors are those of `empty`.
+
+    Parameters
+    ----------
+    data : array or storage
+        Source of the shape and of each parameter that is not given.
+    fill_value : number
+        The value of every element.
+    dtype : str, type or dtype, optional
+        Type of the elements; that of `data` if it is not given.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Example
     -------

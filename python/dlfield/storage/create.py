@@ -43,11 +43,26 @@ def storage(
         False calls `as_storage`.
     sync_state : SyncState, optional
         Which of `data` and `device_data` is up to date; default: both.
-    shape, dtype : optional
-        Size of each dimension and type of the elements; default: those of the data, and float64 without data. The
-        values are cast to `dtype`.
-    defaults, device, managed, dims, halo, layout, aligned_index, alignment_size : optional
-        As in `empty`.
+    shape : int or sequence of int, optional
+        Elements per dimension; default: those of the data.
+    dtype : str, type or dtype, optional
+        The type to which the values are cast; default: that of the data, and float64 without data.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Returns
     -------
@@ -128,7 +143,8 @@ def as_storage(
 ) -> Storage:
     """Make a storage on the given buffers without copying them; without buffers, as `empty`.
 
-    If a host/device pair is requested and one buffer is given, the other is allocated.
+    If a host/device pair is requested and one buffer is given, the other is allocated. The parameters must match the
+    buffers.
 
     Parameters
     ----------
@@ -137,8 +153,26 @@ def as_storage(
     sync_state : SyncState, optional
         Which buffer is up to date; default: both, or the only one given. For buffers of a storage it must be that
         storage's.
-    shape, dtype, defaults, device, managed, dims, halo, layout, aligned_index, alignment_size : optional
-        As in `storage`; they must match the buffers.
+    shape : int or sequence of int, optional
+        Elements per dimension; default: those of the buffers.
+    dtype : str, type or dtype, optional
+        Type of the elements; default: that of the buffers.
+    defaults : str, optional
+        A preset, whose layout, alignment and device apply.
+    device : str or device, optional
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
+    managed : {"gt4py", "cuda", None}, optional
+        What synchronizes host and device, as in `empty`.
+    dims : str or sequence of str, optional
+        Labels of the dimensions.
+    halo : sequence of int or pairs, optional
+        For each dimension the width on both sides, or `(lower, upper)`.
+    layout : sequence of int, optional
+        The rank of the stride of each dimension, 0 for the largest.
+    aligned_index : sequence of int, optional
+        An index; by default the lower halo.
+    alignment_size : int, optional
+        Alignment in bytes of the element at `aligned_index`.
 
     Raises
     ------

@@ -176,9 +176,9 @@ pub fn halo_by_label(
     data: usize,
     others: impl FnOnce() -> Halo,
 ) -> PyResult<Halo> {
-    match value.cast::<PyMapping>() {
-        Ok(mapping) => by_label(argument, mapping, dims, others(), width),
-        Err(_) => halo(argument, value, Some(dims.len() - data)),
+    match mapping(value) {
+        Some(mapping) => by_label(argument, mapping, dims, others(), width),
+        None => halo(argument, value, Some(dims.len() - data)),
     }
 }
 
@@ -189,10 +189,16 @@ pub fn ints_by_label(
     dims: &Dims,
     others: impl FnOnce() -> Extents,
 ) -> PyResult<Extents> {
-    match value.cast::<PyMapping>() {
-        Ok(mapping) => by_label(argument, mapping, dims, others(), int),
-        Err(_) => ints(argument, value),
+    match mapping(value) {
+        Some(mapping) => by_label(argument, mapping, dims, others(), int),
+        None => ints(argument, value),
     }
+}
+
+/// Returns the argument as a mapping, if it is one.
+pub fn mapping<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyMapping>> {
+    // Most arguments are tuples, and Python decides what is a mapping by code in Python.
+    if value.is_exact_instance_of::<PyTuple>() { None } else { value.cast().ok() }
 }
 
 /// Replaces the entries of the dimensions that a mapping names by label.

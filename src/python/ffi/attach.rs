@@ -1,9 +1,10 @@
 //! Releases what an owner holds: at once in a thread that holds the GIL, else when a thread next does. A drop never waits for the
 //! GIL: the thread that holds it may be the one that waits for the drop.
 
-#![allow(unsafe_code, reason = "thread states are compared, and a call is scheduled")]
+#![allow(unsafe_code, reason = "thread states are compared, a call is scheduled, exceptions are moved out and back in")]
 
 use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
 use std::mem::{forget, take};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::saved_error::{SavedError, report_unraisable};
 use crate::memory::fork::ForkLock;
 
 type Release = Box<dyn FnOnce(Python<'_>) + Send>;
@@ -129,4 +129,54 @@ fn release_all(py: Python<'_>) {
             }
         }
     });
+}
+
+/// An exception taken out of the thread state; dropping this puts it back. PyO3's `PyErr::take` cannot be used: it would
+/// resume a panic that has become an exception.
+pub struct SavedError<'py> {
+    #[cfg(Py_3_12)]
+    raised: *mut ffi::PyObject,
+    #[cfg(not(Py_3_12))]
+    raised: [*mut ffi::PyObject; 3],
+    attached: PhantomData<Python<'py>>,
+}
+
+impl<'py> SavedError<'py> {
+    #[cfg(Py_3_12)]
+    pub fn take(_: Python<'py>) -> SavedError<'py> {
+        // SAFETY: attached; dropping this gives the reference back.
+        SavedError { raised: unsafe { ffi::PyErr_GetRaisedException() }, attached: PhantomData }
+    }
+
+    #[cfg(not(Py_3_12))]
+    pub fn take(_: Python<'py>) -> SavedError<'py> {
+        let [mut kind, mut value, mut trace] = [std::ptr::null_mut(); 3];
+        // SAFETY: attached; dropping this gives the references back.
+        unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut trace) };
+        SavedError { raised: [kind, value, trace], attached: PhantomData }
+    }
+}
+
+impl Drop for SavedError<'_> {
+    fn drop(&mut self) {
+        // SAFETY: attached for this lifetime; the exception is put back once.
+        unsafe {
+            #[cfg(Py_3_12)]
+            ffi::PyErr_SetRaisedException(self.raised);
+            #[cfg(not(Py_3_12))]
+            {
+                let [kind, value, trace] = self.raised;
+                ffi::PyErr_Restore(kind, value, trace);
+            }
+        }
+    }
+}
+
+/// Hands the exception that is set, if any, to `sys.unraisablehook`, as the interpreter does with those of destructors.
+#[inline]
+pub fn report_unraisable(py: Python<'_>) {
+    if PyErr::occurred(py) {
+        // SAFETY: attached. The object, which names the place, may be null.
+        unsafe { ffi::PyErr_WriteUnraisable(std::ptr::null_mut()) };
+    }
 }

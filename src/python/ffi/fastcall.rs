@@ -3,65 +3,43 @@
 
 #![allow(unsafe_code, reason = "arguments come as raw pointers")]
 
+use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::ffi;
+use pyo3::ffi::{self, PyCFunction, PyCFunctionFastWithKeywords, PyMethodDef, PyMethodDefPointer};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::python::ffi::new_error::{new_error, unexpected_keyword};
-use crate::python::ffi::panics;
+use crate::python::ffi::new_error::{self, new_error, unexpected_keyword};
 
 /// The definition of a function or method that the interpreter calls from C.
-pub struct Definition(ffi::PyMethodDef);
+pub struct Definition(PyMethodDef);
 
 // SAFETY: its pointers are to constants, and it never changes.
 unsafe impl Sync for Definition {}
 
 impl Definition {
     /// `doc` begins with the signature, as in `describe(obj, *, dims=None)\n--\n\n`.
-    pub const fn new(
-        name: &'static std::ffi::CStr,
-        doc: &'static std::ffi::CStr,
-        function: ffi::PyCFunctionFastWithKeywords,
-    ) -> Definition {
-        Definition(ffi::PyMethodDef {
-            ml_name: name.as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
-            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-            ml_doc: doc.as_ptr(),
-        })
+    pub const fn new(name: &'static CStr, doc: &'static CStr, function: PyCFunctionFastWithKeywords) -> Definition {
+        let function = PyMethodDefPointer { PyCFunctionFastWithKeywords: function };
+        Definition::of(name, doc, function, ffi::METH_FASTCALL | ffi::METH_KEYWORDS)
     }
 
     /// A method of one positional argument.
-    pub const fn of_one(
-        name: &'static std::ffi::CStr,
-        doc: &'static std::ffi::CStr,
-        function: ffi::PyCFunction,
-    ) -> Definition {
-        Definition::plain(name, doc, function, ffi::METH_O)
+    pub const fn of_one(name: &'static CStr, doc: &'static CStr, function: PyCFunction) -> Definition {
+        Definition::of(name, doc, PyMethodDefPointer { PyCFunction: function }, ffi::METH_O)
     }
 
     /// A method without arguments.
-    pub const fn of_none(
-        name: &'static std::ffi::CStr,
-        doc: &'static std::ffi::CStr,
-        function: ffi::PyCFunction,
-    ) -> Definition {
-        Definition::plain(name, doc, function, ffi::METH_NOARGS)
+    pub const fn of_none(name: &'static CStr, doc: &'static CStr, function: PyCFunction) -> Definition {
+        Definition::of(name, doc, PyMethodDefPointer { PyCFunction: function }, ffi::METH_NOARGS)
     }
 
-    const fn plain(
-        name: &'static std::ffi::CStr,
-        doc: &'static std::ffi::CStr,
-        function: ffi::PyCFunction,
-        flags: std::ffi::c_int,
-    ) -> Definition {
-        let ml_meth = ffi::PyMethodDefPointer { PyCFunction: function };
-        Definition(ffi::PyMethodDef { ml_name: name.as_ptr(), ml_meth, ml_flags: flags, ml_doc: doc.as_ptr() })
+    const fn of(name: &CStr, doc: &CStr, ml_meth: PyMethodDefPointer, ml_flags: c_int) -> Definition {
+        Definition(PyMethodDef { ml_name: name.as_ptr(), ml_meth, ml_flags, ml_doc: doc.as_ptr() })
     }
 
     /// Adds the function to a module.
@@ -98,13 +76,6 @@ pub fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, 
 /// The text of a keyword, which the interpreter guarantees to be a string. A subclass is not asked for its `__str__`.
 fn text(name: &Bound<'_, PyAny>) -> String {
     name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// What a call gives beyond the parameters.
-struct Beyond<'a, 'py> {
-    positional: Vec<Borrowed<'a, 'py, PyAny>>,
-    /// The first unknown keyword.
-    keyword: Option<String>,
 }
 
 /// A hint for a call of this function, with parameters of these names, with all these positional arguments, which are too many.
@@ -161,11 +132,12 @@ impl<const N: usize> Parameters<N> {
         let given = usize::try_from(nargs).unwrap_or(0);
         // SAFETY: passed on from the caller.
         let argument = |place: usize| unsafe { Borrowed::from_ptr(py, *args.add(place)) };
-        let mut beyond = Beyond { positional: Vec::new(), keyword: None };
+        // What the call gives beyond the parameters.
+        let (mut positional, mut keyword) = (Vec::new(), None);
         for place in 0..given {
             match sorted.get_mut(place).filter(|_| place < self.positional) {
                 Some(slot) => *slot = Some(argument(place)),
-                None => beyond.positional.push(argument(place)),
+                None => positional.push(argument(place)),
             }
         }
         if !keywords.is_null() {
@@ -176,16 +148,16 @@ impl<const N: usize> Parameters<N> {
                     Some(place) if sorted[place].replace(argument(given + position)).is_some() => {
                         return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
                     }
-                    None if beyond.keyword.is_none() => beyond.keyword = Some(text(&name)),
+                    None if keyword.is_none() => keyword = Some(text(&name)),
                     _ => {}
                 }
             }
         }
         let complete = sorted[..self.required].iter().all(Option::is_some);
-        if complete && given <= self.positional && beyond.keyword.is_none() {
+        if complete && given <= self.positional && keyword.is_none() {
             return Ok(());
         }
-        Err(self.wrong(py, sorted, &beyond))
+        Err(self.wrong(py, sorted, &positional, keyword))
     }
 
     /// The position of the parameter with this name.
@@ -202,19 +174,25 @@ impl<const N: usize> Parameters<N> {
     /// The error for a call with wrong arguments, in Python's order: unknown keywords, which may be the missing ones with a typo,
     /// missing arguments, too many.
     #[cold]
-    fn wrong(&self, py: Python<'_>, sorted: &[Argument<'_, '_>; N], beyond: &Beyond<'_, '_>) -> PyErr {
-        if let Some(name) = &beyond.keyword {
-            return unexpected_keyword(py, self.function, name, self.hints, &self.names);
+    fn wrong<'py>(
+        &self,
+        py: Python<'py>,
+        sorted: &[Argument<'_, 'py>; N],
+        beyond: &[Borrowed<'_, 'py, PyAny>],
+        keyword: Option<String>,
+    ) -> PyErr {
+        if let Some(name) = keyword {
+            return unexpected_keyword(py, self.function, &name, self.hints, &self.names);
         }
         let missing: Vec<String> = (0..self.required)
             .filter(|place| sorted[*place].is_none())
             .map(|place| format!("'{}'", self.names[place]))
             .collect();
         let (own, by_name) = self.names.split_at(self.positional);
-        let (most, given) = (own.len(), own.len() + beyond.positional.len());
+        let (most, given) = (own.len(), own.len() + beyond.len());
         self.error(&match (missing.len(), self.too_many, most) {
             (0, Some(hint), _) => {
-                let all: Vec<_> = sorted[..most].iter().flatten().chain(&beyond.positional).copied().collect();
+                let all: Vec<_> = sorted[..most].iter().flatten().chain(beyond).copied().collect();
                 let hint = hint(self.function, own, &all);
                 format!("takes at most {most} positional arguments but {given} were given{hint}")
             }
@@ -265,6 +243,28 @@ pub unsafe fn call<const N: usize>(
     })
 }
 
+/// Defines the C function that calls a body as [`call`] does; with a second body, for one positional argument and no keywords, as
+/// [`call_with_one`].
+macro_rules! c_function {
+    ($name:ident, $parameters:ident, $body:expr $(, $of_one:expr)?) => {
+        unsafe extern "C" fn $name(
+            slf: *mut pyo3::ffi::PyObject,
+            args: *const *mut pyo3::ffi::PyObject,
+            nargs: pyo3::ffi::Py_ssize_t,
+            keywords: *mut pyo3::ffi::PyObject,
+        ) -> *mut pyo3::ffi::PyObject {
+            // SAFETY: the interpreter's own arguments.
+            unsafe {
+                $(if nargs == 1 && keywords.is_null() {
+                    return $crate::python::ffi::fastcall::call_with_one(args, $of_one);
+                })?
+                $crate::python::ffi::fastcall::call(&$parameters, slf, args, nargs, keywords, $body)
+            }
+        }
+    };
+}
+pub(crate) use c_function;
+
 /// As [`call`], for a call with one positional argument and no keywords: there is nothing to sort.
 ///
 /// # Safety
@@ -300,7 +300,7 @@ pub fn run_short<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value.into_ptr(),
         Ok(Err(error)) => error,
-        Err(panic) => panics::to_error(&*panic),
+        Err(panic) => new_error::of_panic(&*panic),
     };
     error.restore(py);
     null_mut()

@@ -1,108 +1,54 @@
-//! Attributes that may be absent, and calls with little overhead.
+//! Attributes that may be absent, of objects and of types, and calls with little overhead.
 
-#![allow(unsafe_code, reason = "the interpreter's own call is used, for its speed")]
+#![allow(unsafe_code, reason = "the interpreter's own calls are used, and types are read as C structs")]
+
+use std::ptr::null_mut;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{ffi, intern};
+use smallvec::{SmallVec, smallvec};
 
-pub use crate::python::ffi::types::{module_of, on_type};
-
-/// A method to call.
-pub enum Method<'a, 'py> {
-    /// A method of the object's type, by name: no bound method is made.
-    OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
-    /// A callable that was looked up.
-    Value(Bound<'py, PyAny>),
-}
-
-impl<'py> Method<'_, 'py> {
-    /// Calls it with the values as keyword arguments.
-    pub fn call<const N: usize>(
-        &self,
-        py: Python<'py>,
-        values: [&Bound<'py, PyAny>; N],
-        keywords: Option<&Bound<'py, PyTuple>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let keywords = keywords.map_or(std::ptr::null_mut(), Bound::as_ptr);
-        // Two slots in front: one for the object of a method, and one that `PY_VECTORCALL_ARGUMENTS_OFFSET` lets the callee
-        // use.
-        let mut arguments = [std::ptr::null_mut(); 4];
-        const { assert!(N < 3, "more arguments than there is room for") };
-        for (slot, value) in arguments[2..].iter_mut().zip(values) {
-            *slot = value.as_ptr();
-        }
-        // SAFETY: all are live objects; `N` values follow the object, and each has its keyword.
-        unsafe {
-            let called = match self {
-                Method::OfType(object, name) => {
-                    arguments[1] = object.as_ptr();
-                    let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
-                    ffi::PyObject_VectorcallMethod(name.as_ptr(), first, flags, keywords)
-                }
-                Method::Value(function) => {
-                    let (first, flags) = (arguments.as_mut_ptr().add(2), ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
-                    ffi::PyObject_Vectorcall(function.as_ptr(), first, flags, keywords)
-                }
-            };
-            Bound::from_owned_ptr_or_err(py, called)
-        }
-    }
-}
-
-/// Calls a function with positional arguments, followed by keyword arguments.
-pub fn call_function<'py>(
+/// Calls a function with the values, of which the last ones are keyword arguments.
+pub fn call<'py>(
     function: &Bound<'py, PyAny>,
     values: &[&Bound<'py, PyAny>],
-    keywords: &Bound<'py, PyTuple>,
+    keywords: Option<&Bound<'py, PyTuple>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // A slot in front, which `PY_VECTORCALL_ARGUMENTS_OFFSET` lets the callee use.
-    let mut arguments: smallvec::SmallVec<[_; 6]> = smallvec::smallvec![std::ptr::null_mut()];
+    let mut arguments: SmallVec<[_; 8]> = smallvec![null_mut()];
     arguments.extend(values.iter().map(|value| value.as_ptr()));
-    let positional = values.len() - keywords.len();
+    let positional = values.len() - keywords.map_or(0, |keywords| keywords.len());
+    let keywords = keywords.map_or(null_mut(), Bound::as_ptr);
     // SAFETY: all are live objects; as many values as keywords follow the positional arguments.
     unsafe {
         let (first, count) = (arguments.as_mut_ptr().add(1), positional | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
-        let called = ffi::PyObject_Vectorcall(function.as_ptr(), first, count, keywords.as_ptr());
+        let called = ffi::PyObject_Vectorcall(function.as_ptr(), first, count, keywords);
         Bound::from_owned_ptr_or_err(function.py(), called)
     }
 }
 
 /// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
 ///
-/// Most objects do not have most of the attributes looked up here. This call makes no `AttributeError` for them; PyO3's makes one before
-/// Python 3.13.
-#[cfg(not(Py_3_13))]
+/// Most objects do not have most of the attributes looked up here. PyO3's call makes an `AttributeError` for them before Python 3.13.
 pub fn getattr_opt<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    type Object = *mut ffi::PyObject;
     unsafe extern "C" {
-        /// The name of `PyObject_GetOptionalAttr` in the headers of Python 3.11 and 3.12.
-        fn _PyObject_LookupAttr(
-            object: *mut ffi::PyObject,
-            name: *mut ffi::PyObject,
-            result: *mut *mut ffi::PyObject,
-        ) -> std::ffi::c_int;
+        #[cfg_attr(not(Py_3_13), link_name = "_PyObject_LookupAttr")]
+        fn PyObject_GetOptionalAttr(object: Object, name: Object, result: *mut Object) -> std::ffi::c_int;
     }
-    let mut found = std::ptr::null_mut();
+    let mut found = null_mut();
     // SAFETY: both are live objects; `found` becomes a new reference, or NULL if the attribute is absent or on an error.
     unsafe {
-        if _PyObject_LookupAttr(object.as_ptr(), name.as_ptr(), &raw mut found) < 0 {
+        if PyObject_GetOptionalAttr(object.as_ptr(), name.as_ptr(), &raw mut found) < 0 {
             return Err(PyErr::fetch(object.py()));
         }
         Ok(Bound::from_owned_ptr_or_opt(object.py(), found))
     }
-}
-
-/// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
-#[cfg(Py_3_13)]
-pub fn getattr_opt<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    object.getattr_opt(name)
 }
 
 /// The one keyword of a call, as the tuple that vectorcall takes.
@@ -130,3 +76,67 @@ pub fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, Py
         Err(_) => Ok(None),
     }
 }
+
+/// Returns the attribute of a type or its bases, unbound: does not call back into Python code, and ignores the metaclass. The
+/// private `_PyType_Lookup` would save nothing measurable.
+pub fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    // A look-up by a string fails only without memory, and then the attribute counts as absent.
+    ty.mro().iter().find_map(|base| dictionary(base.cast().ok()?)?.get_item(name).ok().flatten())
+}
+
+/// Returns the module that defines a type, without calling back into Python code; `None` if the type does not name one.
+///
+/// Types in C name their module in `tp_name` alone, without an entry in the dictionary: so do Cython's classes, such as
+/// `cupy.cuda.Device`.
+pub fn module_of(ty: &Bound<'_, PyType>) -> Option<String> {
+    let name = intern!(ty.py(), "__module__");
+    let module = match on_type(ty, name) {
+        Some(module) => module,
+        // Without a metaclass the interpreter itself splits the C name.
+        None if ty.is_exact_instance_of::<PyType>() => ty.getattr(name).ok()?,
+        None => return None,
+    };
+    Some(module.cast::<PyString>().ok()?.to_string_lossy().into_owned())
+}
+
+/// Returns the dictionary of a type, without those of its bases.
+#[cfg(Py_3_12)]
+fn dictionary<'py>(ty: &Bound<'py, PyType>) -> Option<Bound<'py, PyDict>> {
+    // SAFETY: a live type; the result is a new reference, or NULL without an error.
+    let found = unsafe { Bound::from_owned_ptr_or_opt(ty.py(), ffi::PyType_GetDict(ty.as_type_ptr())) };
+    found?.cast_into().ok()
+}
+
+/// Returns the dictionary of a type, without those of its bases. Before `PyType_GetDict` the field was the documented way.
+#[cfg(not(Py_3_12))]
+fn dictionary<'py>(ty: &Bound<'py, PyType>) -> Option<Bound<'py, PyDict>> {
+    // SAFETY: a live type, whose dictionary is NULL or a live object.
+    let found = unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), (*ty.as_type_ptr()).tp_dict) };
+    found?.cast_into().ok()
+}
+
+/// Defines an enumeration of texts that are looked up as attributes or keys, each of them interned.
+macro_rules! interned {
+    ($(#[$about:meta])* pub enum $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            /// All of them, in the order of the enumeration.
+            pub const ALL: [$name; [$($text),+].len()] = [$($name::$variant),+];
+
+            /// The text.
+            pub const fn text(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+
+            /// The text as an object.
+            pub fn interned(self, py: Python<'_>) -> &Bound<'_, PyString> {
+                match self { $($name::$variant => intern!(py, $text)),+ }
+            }
+        }
+    };
+}
+
+pub(crate) use interned;

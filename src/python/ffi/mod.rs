@@ -3,13 +3,7 @@
 //! Only what their public headers declare, so that the code is the same on every Python, with the GIL or without.
 
 pub mod attach;
-pub mod dict_entries;
-pub mod dlpack_c;
 pub mod fastcall;
 pub mod getattr;
 pub mod new_error;
 pub mod numpy_api;
-pub mod panics;
-pub mod refcount;
-pub mod saved_error;
-pub mod types;

@@ -1,13 +1,14 @@
-//! New exceptions, also where there is no memory for their messages.
+//! New exceptions, also where there is no memory for their messages, and of panics, which must not unwind into C.
 //!
 //! PyO3 turns the message of a new exception into a Python string when it hands the exception to Python. No error can be
 //! returned from there any more: without memory for the string the process ends. Here it is made at once, and its own error,
 //! `MemoryError`, takes the place of the exception.
 
+use std::any::Any;
 use std::fmt::Display;
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -45,4 +46,21 @@ pub fn unexpected_keyword(py: Python<'_>, function: &str, got: &str, hints: &[(&
         },
     };
     new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{got}'{hint}"))
+}
+
+/// What PyO3 panics with where Python could not make an object. Python's own error is gone by then.
+const NO_OBJECT: &str = "PyObject pointer is null";
+
+/// Makes the exception for a panic.
+#[cold]
+pub fn of_panic(payload: &(dyn Any + Send)) -> PyErr {
+    match payload.downcast_ref::<&str>() {
+        Some(&NO_OBJECT) => PyMemoryError::new_err(()),
+        _ => new_error::<PyRuntimeError>("dlfield: internal error"),
+    }
+}
+
+/// Whether PyO3 panicked with this message for want of memory.
+pub fn is_without_memory(message: &str) -> bool {
+    message == NO_OBJECT
 }

@@ -88,6 +88,26 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     }
 }
 
+/// Whether an array's memory was made for this call: the caller has the only reference to the array, and so on along its
+/// bases. `false` for memory that NumPy does not own, as nothing tells.
+pub fn is_fresh(array: &Bound<'_, PyAny>) -> bool {
+    let mut object = array.clone();
+    // The clone is one reference more.
+    while is_array(&object) && references(&object) <= 2 {
+        match base(&object) {
+            Some(base) => object = base,
+            None => return own_memory(&object).is_some(),
+        }
+    }
+    false
+}
+
+/// Returns the number of references to an object.
+pub fn references(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: a bound object is alive.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
+}
+
 /// Returns the owner of a `Tensor`'s memory that `numpy.from_dlpack` has made an array of; `None` for any other base of an array.
 ///
 /// Source: `NPY_DLPACK_INTERNAL_CAPSULE_NAME` and its versioned twin in NumPy's `npy_dlpack.h`.

@@ -13,11 +13,9 @@ use crate::descriptor::Descriptor;
 use crate::error::{Error, ExchangeError, ExchangeErrorKind, Result};
 use crate::python::convert::repr;
 use crate::python::from_py::axes::Axes;
-pub(super) use crate::python::from_py::ledger::CheckValues;
-use crate::python::from_py::ledger::{CHECKED, Entry, VIEWED, with_ledger};
+use crate::python::from_py::ledger::{BorrowSource, CHECKED, CheckValues, Entry, VIEWED, with_ledger};
 use crate::python::from_py::rust_numpy;
 use crate::python::import;
-use crate::python::import::BorrowSource;
 use crate::tensor::Owner;
 
 /// An argument's entry, which is used again when this is dropped.
@@ -29,63 +27,65 @@ pub(super) struct Loan<'py> {
 }
 
 impl<'py> Loan<'py> {
-    /// Takes an entry that no other code reads yet. `fill` describes the object there, and returns what keeps the memory alive.
+    /// Takes an entry for an object, to be described there.
     #[inline]
-    pub(super) fn open(
-        object: &Bound<'py, PyAny>,
-        fill: impl FnOnce(&mut Descriptor) -> PyResult<(Option<Owner>, BorrowSource)>,
-    ) -> PyResult<Loan<'py>> {
+    pub(super) fn new(object: &Bound<'py, PyAny>) -> Loan<'py> {
         let entry = with_ledger(object.py(), |ledger| ledger.unused());
-        let loan = Loan { entry, is_borrowed: false, py: PhantomData };
-        // SAFETY: the entry is this loan's alone until it is entered.
-        unsafe {
-            let entry = loan.entry.as_ptr();
-            ((*entry).owner, (*entry).source) = fill(&mut (*entry).descriptor)?;
-            (*entry).object = Some(object.clone().unbind());
-        }
-        Ok(loan)
+        // SAFETY: no other code reads an unused entry.
+        unsafe { (*entry.as_ptr()).object = Some(object.clone().unbind()) };
+        Loan { entry, is_borrowed: false, py: PhantomData }
     }
 
-    /// Borrows the memory that has been described. `values` checks its elements in [`Loan::check_values`].
+    /// The description to fill in, before the memory is borrowed.
+    #[inline]
+    pub(super) fn descriptor_mut(&mut self) -> &mut Descriptor {
+        assert!(!self.is_borrowed, "other code reads the entry");
+        // SAFETY: the entry is this loan's alone until it is entered.
+        unsafe { &mut (*self.entry.as_ptr()).descriptor }
+    }
+
+    /// Borrows the memory that has been described, which `owner` keeps, or else the `source`. Checks the other arguments if code of
+    /// others `ran`, and last the elements by `values`; they are checked again whenever such code has run until they have a view.
     ///
     /// # Errors
-    /// [`ExchangeError`] if it overlaps memory that is borrowed already, and one of the two borrows writes.
+    /// [`ExchangeError`] if it overlaps memory that is borrowed already, and one of the two borrows writes; those of the checks.
     #[inline]
-    pub(super) fn borrow(&mut self, writes: bool, values: Option<CheckValues>) -> Result<()> {
+    pub(super) fn borrow(
+        &mut self,
+        writes: bool,
+        values: Option<CheckValues>,
+        owner: Option<Owner>,
+        source: BorrowSource,
+        ran: bool,
+    ) -> Result<()> {
         let (py, entry) = (self.py(), self.entry);
-        // SAFETY: as in `open`; from then on the entry stays as it is until `drop`.
+        // SAFETY: as in `descriptor_mut`; from then on the entry stays as it is until `drop`.
         let found = with_ledger(py, |ledger| unsafe {
-            (*entry.as_ptr()).writes = writes;
-            (*entry.as_ptr()).values = values;
+            let new = &mut *entry.as_ptr();
+            (new.writes, new.values, new.owner, new.source) = (writes, values, owner, source);
             ledger.enter(entry)
         });
         self.is_borrowed = found.is_none();
-        match found.or_else(|| rust_numpy::hold(py, entry)) {
-            Some(held) => {
-                let (use_of, fix) = match writes {
-                    true => ("written", "pass another array, or wait for the call that uses it"),
-                    false => ("read", "pass a copy of it"),
-                };
-                let sentence = format_args!(
-                    "this array would be {use_of}, but another argument or a running call {held} memory of it"
-                );
-                Err(ExchangeError::from_sentence("overlap", &sentence)
-                    .with_fix(&fix)
-                    .with_kind(ExchangeErrorKind::Borrowed)
-                    .into())
-            }
-            None => Ok(()),
+        if let Some(held) = found.or_else(|| rust_numpy::hold(py, entry)) {
+            let (use_of, fix) = match writes {
+                true => ("written", "pass another array, or wait for the call that uses it"),
+                false => ("read", "pass a copy of it"),
+            };
+            let sentence = format_args!(
+                "this array would be {use_of}, but another argument or a running call {held} memory of it"
+            );
+            return Err(ExchangeError::from_sentence("overlap", &sentence)
+                .with_fix(&fix)
+                .with_kind(ExchangeErrorKind::Borrowed)
+                .into());
         }
-    }
-
-    /// Checks the elements of borrowed memory, now and whenever code of others has run until they have a view.
-    #[inline]
-    pub(super) fn check_values(&self) -> Result<()> {
-        let entry = self.entry();
-        let Some(check) = entry.values else { return Ok(()) };
-        entry.state.store(CHECKED, Ordering::Relaxed);
+        if ran {
+            check_undisturbed(py)?;
+        }
+        let Some(check) = values else { return Ok(()) };
+        self.entry().state.store(CHECKED, Ordering::Relaxed);
         // SAFETY: the object's protocol has described the memory, and the ledger rejects other writers.
-        unsafe { check(&entry.descriptor) }
+        unsafe { check(&self.entry().descriptor) }
     }
 
     /// Keeps the owner that the producer has passed since.
@@ -151,7 +151,7 @@ impl<'py> Loan<'py> {
     }
 
     #[inline]
-    fn entry(&self) -> &Entry {
+    pub(super) fn entry(&self) -> &Entry {
         // SAFETY: the entry is this loan's; other code only reads it, but for fields that are not read through this.
         unsafe { self.entry.as_ref() }
     }
@@ -218,19 +218,15 @@ fn check_in_place(array: &Bound<'_, PyAny>, found: &Descriptor, writes: bool) ->
         return Ok(());
     }
     let parts = |field: &Descriptor| (field.ptr().addr(), field.device(), field.dtype());
-    let mut now = Descriptor::BLANK;
-    let state = match import::reborrow(array, &mut now) {
-        Ok(()) => {
-            let is_same =
-                parts(found) == parts(&now) && found.shape() == now.shape() && found.strides() == now.strides();
-            if is_same && !(writes && now.is_readonly()) {
-                return Ok(());
-            }
-            import::summary(&now)
-        }
-        Err(error) => error.value(array.py()).to_string(),
+    let is_same = |now: &Descriptor| {
+        parts(found) == parts(now)
+            && (found.shape(), found.strides()) == (now.shape(), now.strides())
+            && !(writes && now.is_readonly())
     };
-    Err(disturbed(repr::of_class(&array.get_type()), import::summary(found), state))
+    match import::changed(array, found, is_same) {
+        Some([was, now]) => Err(disturbed(repr::of_class(&array.get_type()), was, now)),
+        None => Ok(()),
+    }
 }
 
 /// Checks the elements, if they were checked before. The memory must be in place.

@@ -15,11 +15,11 @@ use crate::error::Result;
 use crate::layout::{Layout, Spec};
 use crate::python::from_py::In;
 use crate::python::from_py::axes::Axes;
-use crate::python::from_py::borrows::{CheckValues, Loan, check_undisturbed};
+use crate::python::from_py::borrows::Loan;
 use crate::python::from_py::kinds::sealed::{Elements, Place};
 use crate::python::from_py::kinds::{AnyOrder, Host, Order};
+use crate::python::from_py::ledger::{BorrowSource, CheckValues};
 use crate::python::from_py::open::{check, open, refusal};
-use crate::python::import::BorrowSource;
 use crate::tensor::{Element, Owner, Tensor, ndarray as views};
 
 /// An array to read: an [`In`], or a copy if its elements have another type or order.
@@ -92,19 +92,15 @@ impl<'py, T: Element, D: Axes, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T
         if copied {
             let (mut descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
             descriptor.relabel(found.metadata().cloned().unwrap_or_default())?;
-            loan = Loan::open(&object, |of_copy| {
-                *of_copy = descriptor;
-                Ok((Some(owner), BorrowSource::None))
-            })?;
-            // The memory of the copy, which no other argument has.
-            loan.borrow(false, T::values()).map_err(refusal)?;
+            let mut of_copy = Loan::new(&object);
+            *of_copy.descriptor_mut() = descriptor;
+            // Dropping the loan of the original may run any code. No other argument has the memory of the copy.
+            loan = of_copy;
+            loan.borrow(false, T::values(), Some(owner), BorrowSource::None, true).map_err(refusal)?;
             if D::LABELS.is_some() {
                 loan.order(loan.descriptor::<IxDyn>().clone());
             }
             check::<T, D, Host>(loan.descriptor::<D>()).map_err(refusal)?;
-            // Dropping the loan of the original may have run any code.
-            check_undisturbed(object.py()).map_err(refusal)?;
-            loan.check_values().map_err(refusal)?;
         }
         Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
     }

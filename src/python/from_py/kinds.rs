@@ -6,14 +6,14 @@ use crate::descriptor::Descriptor;
 use crate::device::{self, Device, not_host_readable};
 use crate::dtype::DType;
 use crate::error::{LayoutError, LayoutErrorKind, Result, Tuple};
-use crate::python::from_py::borrows::CheckValues;
+use crate::python::from_py::ledger::CheckValues;
 use crate::tensor::{Element, ndarray as views};
 
 /// What arguments ask of their kinds. Only this crate can name these traits, so the kinds are its own types alone.
 pub(super) mod sealed {
     use crate::descriptor::Descriptor;
     use crate::error::Result;
-    use crate::python::from_py::borrows::CheckValues;
+    use crate::python::from_py::ledger::CheckValues;
 
     pub trait Elements {
         /// Rejects memory that cannot be viewed with such elements, without reading it.
@@ -73,9 +73,7 @@ pub trait Elements: sealed::Elements + 'static {
 /// ```
 /// use dlfield::ndarray::Ix2;
 /// use dlfield::python::{Any, Elements, In};
-/// use pyo3::prelude::*;
 ///
-/// #[pyfunction]
 /// fn element(matrix: In<'_, Any, Ix2>) -> &'static str {
 ///     matrix.descriptor().dtype().name()
 /// }
@@ -105,7 +103,6 @@ impl sealed::Elements for Any {
 /// use dlfield::ndarray::IxDyn;
 /// use dlfield::python::{Elements, In, ViewAs};
 ///
-/// /// For arguments of float64 and of any elements.
 /// fn sum<T: Elements + ViewAs<f64>>(x: &In<'_, T, IxDyn>) -> dlfield::Result<f64> {
 ///     Ok(x.view::<f64, IxDyn>()?.sum())
 /// }
@@ -148,7 +145,6 @@ impl<T: Element> sealed::Elements for T {
 /// use dlfield::ndarray::{ArrayView2, Ix2};
 /// use dlfield::python::{In, Order};
 ///
-/// /// For functions that only pass the order on.
 /// fn view<'a, O: Order>(matrix: &'a In<'_, f64, Ix2, O>) -> ArrayView2<'a, f64> {
 ///     matrix.array()
 /// }
@@ -167,10 +163,7 @@ pub trait Order: sealed::Order + 'static {}
 /// ```
 /// use dlfield::ndarray::Ix1;
 /// use dlfield::python::{AnyOrder, Cuda, In};
-/// use pyo3::prelude::*;
 ///
-/// /// The order is the default; it is named where the place is.
-/// #[pyfunction]
 /// fn address(numbers: In<'_, f32, Ix1, AnyOrder, Cuda>) -> usize {
 ///     numbers.descriptor().ptr().addr()
 /// }
@@ -184,9 +177,7 @@ pub enum AnyOrder {}
 /// ```
 /// use dlfield::ndarray::Ix2;
 /// use dlfield::python::{COrder, In};
-/// use pyo3::prelude::*;
 ///
-/// #[pyfunction]
 /// fn first(matrix: In<'_, f64, Ix2, COrder>) -> Option<f64> {
 ///     matrix.array().as_slice()?.first().copied()
 /// }
@@ -200,9 +191,7 @@ pub enum COrder {}
 /// ```
 /// use dlfield::ndarray::Ix2;
 /// use dlfield::python::{FOrder, In};
-/// use pyo3::prelude::*;
 ///
-/// #[pyfunction]
 /// fn first(matrix: In<'_, f64, Ix2, FOrder>) -> Option<f64> {
 ///     matrix.array().reversed_axes().as_slice()?.first().copied()
 /// }
@@ -272,7 +261,6 @@ pub trait Place: sealed::Place + 'static {}
 /// use dlfield::ndarray::IxDyn;
 /// use dlfield::python::{AnyOrder, In, ViewedByHost};
 ///
-/// /// For arguments in memory of the host, and in any memory.
 /// fn sum<M: ViewedByHost>(x: &In<'_, f64, IxDyn, AnyOrder, M>) -> dlfield::Result<f64> {
 ///     Ok(x.view::<f64, IxDyn>()?.sum())
 /// }
@@ -293,10 +281,7 @@ impl ViewedByHost for Anywhere {}
 /// ```
 /// use dlfield::ndarray::Ix1;
 /// use dlfield::python::{AnyOrder, Host, Out};
-/// use pyo3::prelude::*;
 ///
-/// /// The place is the default.
-/// #[pyfunction]
 /// fn clear(mut numbers: Out<'_, f64, Ix1, AnyOrder, Host>) {
 ///     numbers.array_mut().fill(0.0);
 /// }
@@ -310,10 +295,8 @@ pub enum Host {}
 /// ```
 /// use dlfield::ndarray::Ix1;
 /// use dlfield::python::{COrder, Cuda, Out};
-/// use pyo3::prelude::*;
 ///
 /// /// What a kernel wants: an address and a length.
-/// #[pyfunction]
 /// fn target(out: Out<'_, f32, Ix1, COrder, Cuda>) -> (usize, i64) {
 ///     (out.descriptor().ptr().addr(), out.descriptor().size())
 /// }
@@ -327,9 +310,7 @@ pub enum Cuda {}
 /// ```
 /// use dlfield::ndarray::Ix3;
 /// use dlfield::python::{AnyOrder, Anywhere, In};
-/// use pyo3::prelude::*;
 ///
-/// #[pyfunction]
 /// fn device(field: In<'_, f64, Ix3, AnyOrder, Anywhere>) -> String {
 ///     field.descriptor().device().to_string()
 /// }

@@ -1,20 +1,16 @@
 //! The ledger of borrowed memory, which keeps a `&mut` from existing together with another reference to the same bytes.
 //!
-//! What always holds:
-//!
-//! 1. **Borrowed before read.** An argument is described and checked against its type, then entered here, and only then are its
-//!    elements read. It stays entered until it is dropped, so longer than each of its views.
+//! 1. **Borrowed before read.** An argument is described and checked, then entered here, and only then are its elements read. It stays
+//!    entered until it is dropped, so longer than each of its views.
 //! 2. **No overlap with a writer.** Two borrows that are entered at the same time, of which one writes, have no byte in common. The
-//!    comparison is exact, so interleaved views are accepted. A few borrows are compared one by one, and many are found by their
-//!    addresses ([`Spans`]): the cost of each does not grow with their number.
+//!    comparison is exact. A few are compared one by one, many are found by their addresses ([`Spans`]).
 //! 3. **Entries stay in place.** An argument is described in its entry, which is neither moved nor changed while it is borrowed, and
 //!    never deallocated: it is used again.
 //! 4. **One thread at a time**, by the GIL, or else by a lock. No code of others runs while the ledger is held, and a borrow may
 //!    end in any attached thread.
-//! 5. **A forgotten argument stays borrowed** for the rest of the process, as with `RefCell`: nothing tells that no view of it is
-//!    left. So do, in a child process after `os.fork`, the arguments of the threads that exist in the parent only.
-//! 6. **NumPy arrays are seen by all.** rust-numpy's types, and the ledgers of other extensions (each has its own copy of this crate),
-//!    borrow NumPy arrays from this ledger, or this extension enters its own in their list too: see `rust_numpy`.
+//! 5. **A forgotten argument stays borrowed**, as with `RefCell`; so do, in a child of `os.fork`, those of the parent's other threads.
+//! 6. **NumPy arrays are seen by all.** rust-numpy's types, and other extensions, each with its own copy of this crate, borrow NumPy
+//!    arrays from this ledger, or this extension enters its own in their list too: see `rust_numpy`.
 
 #![allow(unsafe_code, reason = "entries are reached through their addresses")]
 
@@ -32,7 +28,6 @@ use rustc_hash::FxBuildHasher;
 use crate::descriptor::{Descriptor, Spans};
 use crate::error::Result;
 use crate::python::from_py::other_list::{BORROWS, Held};
-use crate::python::import::BorrowSource;
 use crate::tensor::Owner;
 
 /// As many borrows are compared one by one in less time than they are ordered.
@@ -43,6 +38,16 @@ const FEW: usize = 32;
 /// # Safety
 /// - Elements that the host can reach are readable.
 pub(super) type CheckValues = unsafe fn(&Descriptor) -> Result<()>;
+
+/// The array that memory is borrowed from. Python code may move its memory or change its shape at any time.
+pub(super) enum BorrowSource {
+    /// No array that can move: memory of our own tensor, memory with an owner, or describing it again would run Python code.
+    None,
+    /// The described object.
+    Argument,
+    /// The array inside the described object.
+    Inside(Py<PyAny>),
+}
 
 /// One argument, or one array that rust-numpy has borrowed: its user writes it before it is entered, and all read it after that.
 pub(super) struct Entry {

@@ -9,7 +9,6 @@ mod kinds;
 mod ledger;
 mod open;
 mod other_list;
-mod owned;
 mod rust_numpy;
 mod views;
 
@@ -23,10 +22,11 @@ use ndarray::{ArrayView, ArrayViewMut, IxDyn};
 use pyo3::prelude::*;
 
 use self::borrows::{Loan, check_undisturbed};
-use self::open::{check, open, values};
+use self::open::{as_refusal, check, open, refusal, values};
 use crate::descriptor::Descriptor;
-use crate::python::import;
-use crate::tensor::{Element, ndarray as array_views};
+use crate::layout::Metadata;
+use crate::python::{import, sync};
+use crate::tensor::{Element, Tensor, ndarray as array_views};
 
 /// An array to read: elements `T`, axes `D`, order `O`, memory in `M`.
 ///
@@ -46,17 +46,12 @@ use crate::tensor::{Element, ndarray as array_views};
 /// # Example
 /// ```
 /// use dlfield::ndarray::Ix2;
-/// use dlfield::python::{COrder, In};
+/// use dlfield::python::In;
 /// use pyo3::prelude::*;
 ///
 /// #[pyfunction]
 /// fn trace(matrix: In<'_, f64, Ix2>) -> f64 {
 ///     matrix.array().diag().sum()
-/// }
-///
-/// #[pyfunction]
-/// fn first(numbers: In<'_, f32, Ix2, COrder>) -> Option<f32> {
-///     numbers.array().as_slice()?.first().copied()
 /// }
 /// ```
 pub struct In<'py, T, D, O = AnyOrder, M = Host> {
@@ -134,6 +129,32 @@ impl<'py, T: Elements, D: Axes, O: Order, M: Place> FromPyObject<'_, 'py> for Ou
     }
 }
 
+/// Takes any array on any device, with its dims, origin and halo, to keep it beyond the call. Nothing is copied: the tensor
+/// shares the memory and keeps it alive, as `dlfield.from_dlpack` does in Python. A `dlfield.Tensor` has its layout, padding and
+/// alignment here, too. That costs more than an [`In`](crate::python::In), which only borrows: a `dlfield.Tensor` shares its
+/// owner; the producer of another object makes a DLPack struct, or the object is kept. A DLPack capsule is consumed.
+///
+/// Python can still write to the memory, and so can an [`Out`](crate::python::Out). So the safe functions that access elements,
+/// such as [`Tensor::read`] and [`Tensor::array_view_mut`], return an error for the tensor: a function that reads its argument takes an
+/// [`In`](crate::python::In), and a class that reads in a later call [keeps the object](crate::python#arrays-that-are-not-arguments).
+/// To access a tensor's elements later, convert it to Python, which needs the package `dlfield`, and borrow that: the ledger then checks it
+/// as any argument.
+impl<'py> FromPyObject<'_, 'py> for Tensor {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Tensor> {
+        let py = object.py();
+        let owned = import::own(&object, Some(&Metadata::default()))
+            .and_then(|owned| owned.ok_or_else(|| import::not_an_array(&object)));
+        let tensor = owned.or_else(|error| as_refusal(py, error))?;
+        // The import may have run any code, which may have moved the arguments extracted before.
+        check_undisturbed(py).map_err(refusal)?;
+        // Python has the memory too. In a program with the module linked in, a function may be reading it.
+        sync::export(py, tensor.owner()).map_err(refusal)?;
+        Ok(tensor)
+    }
+}
+
 macro_rules! described {
     ($argument:ident) => {
         impl<'py, T, D: Axes, O, M> $argument<'py, T, D, O, M> {
@@ -156,7 +177,8 @@ macro_rules! described {
                 self.loan.descriptor::<D>()
             }
 
-            /// Returns the descriptor with the dims, origin and halo of the object; those that it does not have are absent.
+            /// Returns the descriptor with the dims, origin and halo of the object, in the order of this type's labels; those that
+            /// it does not have are absent.
             ///
             /// # Errors
             /// The exceptions of the object, `dlfield.Error` for metadata that contradicts itself or does not fit, and `TypeError`
@@ -179,7 +201,7 @@ macro_rules! described {
                 }
                 let found = import::metadata_of(self.object())?;
                 // The properties of the object may have run any code, which may have moved the memory.
-                check_undisturbed(self.object().py()).map_err(open::refusal)?;
+                check_undisturbed(self.object().py()).map_err(refusal)?;
                 let mut descriptor = self.descriptor().clone();
                 descriptor.relabel(found.with_default_origin())?;
                 Ok(descriptor)
@@ -204,6 +226,12 @@ macro_rules! described {
                 self.loan.object()
             }
         }
+
+        // SAFETY: never applies, as no type implements the trait.
+        unsafe impl<T, D, O, M> Send for $argument<'_, T, D, O, M> where Self: WithoutPython {}
+
+        // SAFETY: never applies, as no type implements the trait.
+        unsafe impl<T, D, O, M> Sync for $argument<'_, T, D, O, M> where Self: WithoutPython {}
 
         impl<T, D, O, M> fmt::Debug for $argument<'_, T, D, O, M> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -251,19 +279,6 @@ described!(Out);
     note = "a class keeps the object, `x.object().clone().unbind()`, and extracts an argument of it in each call"
 )]
 trait WithoutPython {}
-
-macro_rules! attached_only {
-    ($argument:ident) => {
-        // SAFETY: never applies, as no type implements the trait.
-        unsafe impl<T, D, O, M> Send for $argument<'_, T, D, O, M> where Self: WithoutPython {}
-
-        // SAFETY: never applies, as no type implements the trait.
-        unsafe impl<T, D, O, M> Sync for $argument<'_, T, D, O, M> where Self: WithoutPython {}
-    };
-}
-
-attached_only!(In);
-attached_only!(Out);
 
 impl<T: Element, D: Axes, O> Out<'_, T, D, O, Host> {
     /// Returns a writable view of the elements, with any strides.

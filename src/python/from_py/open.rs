@@ -14,12 +14,13 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
 use crate::python::from_py::axes::Axes;
-use crate::python::from_py::borrows::{CheckValues, Loan, check_undisturbed};
+use crate::python::from_py::borrows::Loan;
 use crate::python::from_py::kinds::{Elements, Place};
-use crate::python::import;
-use crate::python::import::{BorrowSource, Borrowed};
+use crate::python::from_py::ledger::{BorrowSource, CheckValues};
+use crate::python::import::{self, Found, Imported, Request, RequestAccess, is_lent_by_torch};
+use crate::python::tensor_api::{self, UNORDERED};
 use crate::signature::orient_labelled;
-use crate::tensor::ndarray as views;
+use crate::tensor::{Owner, ndarray as views};
 
 /// Describes an object, checks it against the type, and borrows its memory; only then checks its elements. `viewed`: the
 /// host may have a view of them, so it waits for device work on pinned and managed memory. `check` gets the dimensions in the order
@@ -33,7 +34,7 @@ pub(super) fn open<'py, D: Axes>(
     check: impl Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
     match D::LABELS {
-        None => open_by_position(object, writes, viewed, values, check),
+        None => open_by_position(object, writes, viewed, values, false, check),
         Some(labels) => open_by_label(object, writes, viewed, values, labels, &check),
     }
 }
@@ -49,6 +50,7 @@ fn open_by_label<'py>(
     check: &dyn Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
     let wanted = Dims::parse(labels)?;
+    // The properties of the object may run any code, which may move the memory of earlier arguments.
     let found = import::metadata_of(object)?.with_default_origin();
     let ordered = |field: &Descriptor| {
         let mut field = field.clone();
@@ -56,82 +58,70 @@ fn open_by_label<'py>(
         orient_labelled(&wanted, &mut field)?;
         Ok::<_, Error>(field)
     };
-    let mut loan = open_by_position(object, writes, viewed, values, |field| check(&ordered(field)?))?;
+    let mut loan = open_by_position(object, writes, viewed, values, true, |field| check(&ordered(field)?))?;
     loan.order(ordered(loan.descriptor::<IxDyn>()).map_err(refusal)?);
-    // The properties of the object may have run any code, which may have moved the memory of earlier arguments.
-    check_undisturbed(object.py()).map_err(refusal)?;
     Ok(loan)
 }
 
+/// As [`open`]. `ran`: code of others has run since the last argument.
 #[inline]
 fn open_by_position<'py>(
     object: &Bound<'py, PyAny>,
     writes: bool,
     viewed: bool,
     values: Option<CheckValues>,
+    ran: bool,
     check: impl Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
-    if object.is_exact_instance_of::<PyCapsule>()
-        && let Some(loan) = open_capsule(object, writes, viewed, values, &check)?
-    {
+    let mut loan = Loan::new(object);
+    if object.is_exact_instance_of::<PyCapsule>() && inspect_capsule(object, viewed, loan.descriptor_mut(), &check)? {
+        // A capsule can be consumed only once, so that is done last, when nothing can be rejected any more. Those of earlier arguments
+        // are consumed by then: PyO3 extracts one after the other.
+        loan.borrow(writes, values, None, BorrowSource::None, ran).map_err(refusal)?;
+        let mut taken = Descriptor::BLANK;
+        loan.keep(describe(object, writes, &mut taken)?.owner);
         return Ok(loan);
     }
-    let mut is_located = false;
-    let mut loan = Loan::open(object, |descriptor| {
-        if let Some(source) = import::locate(object, descriptor).or_else(|error| as_refusal(object.py(), error))? {
-            is_located = true;
-            check(descriptor).map_err(refusal)?;
-            return Ok((None, source));
+    let field = loan.descriptor_mut();
+    let located = locate(object, field).or_else(|error| as_refusal(object.py(), error))?;
+    let is_located = located.is_some();
+    let (owner, source) = match located {
+        Some(source) => {
+            check(field).map_err(refusal)?;
+            (None, source)
         }
-        let borrowed = describe(object, writes, descriptor)?;
-        check(descriptor).map_err(|error| refusal(import::read_only_output(object, error)))?;
-        if viewed && needs_wait(descriptor) {
-            borrowed.synchronize(object, descriptor)?;
+        None => {
+            let Described { array, owner, source, .. } =
+                describe(object, writes, field).or_else(|error| describe_described(object, writes, field, error))?;
+            check(field).map_err(|error| refusal(import::read_only_output(object, error)))?;
+            if viewed && needs_wait(field) {
+                import::synchronize_described(array.bind(object.py()), owner.as_ref(), field)?;
+            }
+            (owner, source)
         }
-        Ok((borrowed.owner, borrowed.source))
-    })?;
-    loan.borrow(writes, values).map_err(refusal)?;
-    if !is_located {
-        // Other code may have run, which may have moved the memory of earlier arguments.
-        check_undisturbed(object.py()).map_err(refusal)?;
-    }
-    loan.check_values().map_err(refusal)?;
+    };
+    loan.borrow(writes, values, owner, source, ran || !is_located).map_err(refusal)?;
     Ok(loan)
 }
 
-/// As [`open`], for a capsule that is not consumed yet; `None` for any other. It can be consumed only once, so that is done
-/// last, when nothing can be rejected any more. Capsules of earlier arguments are consumed by then: PyO3 extracts one after
-/// the other.
+/// Describes a capsule that is not consumed yet, without consuming it, and checks that; `false` for any other.
 #[cold]
-fn open_capsule<'py>(
-    object: &Bound<'py, PyAny>,
-    writes: bool,
+fn inspect_capsule(
+    capsule: &Bound<'_, PyAny>,
     viewed: bool,
-    values: Option<CheckValues>,
+    field: &mut Descriptor,
     check: &dyn Fn(&Descriptor) -> Result<()>,
-) -> PyResult<Option<Loan<'py>>> {
-    let mut fresh = false;
-    let mut loan = Loan::open(object, |descriptor| {
-        fresh = import::inspect_capsule(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
-        if fresh {
-            check(descriptor).map_err(refusal)?;
-        }
-        if fresh && viewed && needs_wait(descriptor) {
-            import::synchronize_described(object, None, descriptor)?;
-            // Another thread may have consumed the capsule during the wait.
-            fresh = import::inspect_capsule(object, descriptor)?;
-        }
-        Ok((None, BorrowSource::None))
-    })?;
-    if !fresh {
-        return Ok(None);
+) -> PyResult<bool> {
+    if !import::inspect_capsule(capsule, field).or_else(|error| as_refusal(capsule.py(), error))? {
+        return Ok(false);
     }
-    loan.borrow(writes, values).map_err(refusal)?;
-    loan.check_values().map_err(refusal)?;
-    // The capsule has the same description as when it was inspected: no code has run since.
-    let mut taken = Descriptor::BLANK;
-    loan.keep(import::borrow(object, writes, &mut taken)?.owner);
-    Ok(Some(loan))
+    check(field).map_err(refusal)?;
+    if !(viewed && needs_wait(field)) {
+        return Ok(true);
+    }
+    import::synchronize_described(capsule, None, field)?;
+    // Another thread may have consumed the capsule during the wait.
+    import::inspect_capsule(capsule, field)
 }
 
 /// Whether the memory is pinned or managed: the host can reach it, and a device may be working on it.
@@ -170,24 +160,58 @@ pub(super) fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
     Err(if ErrorKind::is_any(py, &error) { new_error::<PyTypeError>(error.value(py).to_string()) } else { error })
 }
 
-/// Describes any object; for a `dlfield.Descriptor`, the object that it describes. That class belongs to the module, and
-/// another extension that this crate is built into does not know it.
-#[inline]
-fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
-    match import::borrow(object, writes, descriptor) {
-        Ok(borrowed) => Ok(borrowed),
-        Err(error) => describe_described(object, writes, descriptor, error),
-    }
+/// Memory that was described for the length of one call.
+struct Described {
+    /// The array that has it: the object, or what that wraps.
+    array: Py<PyAny>,
+    /// The owner, if the producer passed one.
+    owner: Option<Owner>,
+    source: BorrowSource,
+    /// Whether the memory counts as read-only because its protocol has no read-only flag.
+    readonly_unknown: bool,
 }
 
-/// Describes the object of a `dlfield.Descriptor`; for other objects returns the error.
+/// Describes the memory of an object, without metadata, if that needs no call of other code, nor a wait, in which other threads
+/// would run: of tensors of dlfield and arrays of NumPy, as most arguments of an extension are. `None` for other objects.
+#[inline]
+fn locate(object: &Bound<'_, PyAny>, field: &mut Descriptor) -> PyResult<Option<BorrowSource>> {
+    if let Some(api) = tensor_api::of(object) {
+        return Ok(api.describe(object, UNORDERED, field)?.then_some(BorrowSource::None));
+    }
+    Ok(import::locate_array(object, field)?.then_some(BorrowSource::Argument))
+}
+
+/// Describes the memory of any object, without metadata. May call other code, which may move the memory of other arguments.
+fn describe(object: &Bound<'_, PyAny>, writes: bool, field: &mut Descriptor) -> PyResult<Described> {
+    let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
+    let mut imported = Imported::new(field);
+    let described = import::describe(object, if writes { write } else { read }, &mut imported);
+    described.map_err(|error| if writes { import::not_an_output(object, error) } else { error })?;
+    let array = imported.innermost(object);
+    let can_move =
+        || Ok::<_, PyErr>(imported.protocol == "numpy" || imported.protocol == "dlpack-c" && is_lent_by_torch(array)?);
+    let source = if imported.inner.is_some() && can_move()? {
+        // A wrapper's owner keeps the memory, but an array of NumPy or PyTorch may be given another one, or another shape.
+        BorrowSource::Inside(array.clone().unbind())
+    } else if imported.owner.is_some() || imported.is_tensor {
+        BorrowSource::None
+    } else {
+        BorrowSource::Argument
+    };
+    let array = array.clone().unbind();
+    let Found { owner, readonly_unknown, .. } = imported.found();
+    Ok(Described { array, owner, source, readonly_unknown })
+}
+
+/// Describes the object of a `dlfield.Descriptor`; for other objects returns the error. That class belongs to the module, and another
+/// extension that this crate is built into does not know it.
 #[cold]
 fn describe_described(
     object: &Bound<'_, PyAny>,
     writes: bool,
-    descriptor: &mut Descriptor,
+    field: &mut Descriptor,
     error: PyErr,
-) -> PyResult<Borrowed> {
+) -> PyResult<Described> {
     let py = object.py();
     let class = match getattr::loaded(py, "dlfield._native")? {
         Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
@@ -196,20 +220,20 @@ fn describe_described(
     if !class.is_some_and(|class| object.get_type().is(&class)) {
         return as_refusal(py, error);
     }
-    let described = object.getattr(intern!(py, "owner"))?;
-    if described.is_exact_instance_of::<PyCapsule>() {
+    let owner = object.getattr(intern!(py, "owner"))?;
+    if owner.is_exact_instance_of::<PyCapsule>() {
         let got = "a dlfield.Descriptor of a DLPack capsule, which was consumed to describe it".to_owned();
         let allowed =
             "an object that can be described again, such as the tensor that dlfield.from_dlpack makes of a capsule";
         return Err(refusal(ExchangeError::new("obj", &allowed, &got).into()));
     }
-    let mut borrowed = import::borrow(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;
-    if borrowed.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
+    let mut described = describe(&owner, writes, field).or_else(|error| as_refusal(py, error))?;
+    if described.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
         // The user passed `writable=True`.
-        descriptor.set_readonly(false);
+        field.set_readonly(false);
     }
-    if let BorrowSource::Argument = borrowed.source {
-        borrowed.source = BorrowSource::Inside(described.unbind());
+    if let BorrowSource::Argument = described.source {
+        described.source = BorrowSource::Inside(owner.unbind());
     }
-    Ok(borrowed)
+    Ok(described)
 }

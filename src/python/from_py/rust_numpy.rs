@@ -36,8 +36,8 @@ const NAME: &CStr = c"_RUST_NUMPY_BORROW_CHECKING_API";
 static OURS: Table = Table {
     version: 1,
     flags: null_mut(),
-    acquire: acquire_to_read,
-    acquire_mut: acquire_to_write,
+    acquire: acquire::<false>,
+    acquire_mut: acquire::<true>,
     release: release_array,
     release_mut: release_array,
 };
@@ -153,27 +153,16 @@ fn hold_with_own(py: Python<'_>, new: &Held, entry: &Entry) -> Option<Rc<Held>> 
     is_free.then_some(all)
 }
 
-/// # Safety
-/// - The thread is attached, and `array` is an array.
-unsafe extern "C" fn acquire_to_read(_: *mut c_void, array: *mut PyArrayObject) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe { acquire_array(array, false) }
-}
-
-/// # Safety
-/// - As for [`acquire_to_read`].
-unsafe extern "C" fn acquire_to_write(_: *mut c_void, array: *mut PyArrayObject) -> c_int {
-    // SAFETY: passed on from the caller.
-    unsafe { if (*array).fields.flags & NPY_ARRAY_WRITEABLE == 0 { -2 } else { acquire_array(array, true) } }
-}
-
 /// Borrows an array from the ledger for rust-numpy.
 ///
 /// # Safety
-/// - As for [`acquire_to_read`].
-unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
+/// - The thread is attached, and `array` is an array.
+unsafe extern "C" fn acquire<const WRITES: bool>(_: *mut c_void, array: *mut PyArrayObject) -> c_int {
     // SAFETY: passed on from the caller.
-    let py = unsafe { Python::assume_attached() };
+    let (py, flags) = unsafe { (Python::assume_attached(), (*array).fields.flags) };
+    if WRITES && flags & NPY_ARRAY_WRITEABLE == 0 {
+        return -2;
+    }
     let is_borrowed = with_ledger(py, |ledger| {
         let entry = ledger.unused();
         // SAFETY: passed on from the caller; no other code accesses an unused entry.
@@ -183,7 +172,7 @@ unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
         };
         if let Some((known, count)) = ledger.arrays.get_mut(&array.addr()) {
             // SAFETY: a borrowed entry only changes in fields that are not read here.
-            let (known, may_share) = unsafe { (&known.as_ref().descriptor, !writes && !known.as_ref().writes) };
+            let (known, may_share) = unsafe { (&known.as_ref().descriptor, !WRITES && !known.as_ref().writes) };
             let is_same =
                 (known.ptr(), known.shape(), known.strides()) == (memory.ptr(), memory.shape(), memory.strides());
             let is_borrowed = is_described && may_share && is_same;
@@ -196,7 +185,7 @@ unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
         // makes views of this memory.
         let is_borrowed = is_described
             && unsafe {
-                (*entry.as_ptr()).writes = writes;
+                (*entry.as_ptr()).writes = WRITES;
                 *(*entry.as_ptr()).state.get_mut() = VIEWED;
                 ledger.enter(entry).is_none()
             };
@@ -212,7 +201,7 @@ unsafe fn acquire_array(array: *mut PyArrayObject, writes: bool) -> c_int {
 }
 
 /// # Safety
-/// - As for [`acquire_to_read`].
+/// - As for [`acquire`].
 unsafe extern "C" fn release_array(_: *mut c_void, array: *mut PyArrayObject) {
     // SAFETY: passed on from the caller.
     let py = unsafe { Python::assume_attached() };
@@ -222,7 +211,7 @@ unsafe extern "C" fn release_array(_: *mut c_void, array: *mut PyArrayObject) {
         *count -= 1;
         if *count == 0 {
             ledger.arrays.remove(&array.addr());
-            // SAFETY: `acquire_array` has entered it.
+            // SAFETY: `acquire` has entered it.
             unsafe {
                 ledger.leave(entry);
                 ledger.put_back(entry);
@@ -234,7 +223,7 @@ unsafe extern "C" fn release_array(_: *mut c_void, array: *mut PyArrayObject) {
 /// Describes the bytes of an array's elements, regardless of their type. Returns whether that is possible.
 ///
 /// # Safety
-/// - As for [`acquire_to_read`].
+/// - As for [`acquire`].
 unsafe fn describe_bytes(py: Python<'_>, array: *mut PyArrayObject, memory: &mut Descriptor) -> bool {
     // SAFETY: an array; its numbers are valid until code runs that changes them. `isize` and `i64` agree on 64-bit machines, the only
     // targets.

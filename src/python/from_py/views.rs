@@ -9,7 +9,7 @@ use crate::layout::Spec;
 use crate::python::from_py::axes::Axes;
 use crate::python::from_py::kinds::{COrder, Elements, Host, ViewAs, ViewedByHost};
 use crate::python::from_py::{In, Out};
-use crate::tensor::{Element, ndarray as views};
+use crate::tensor::{Element, Tensor, ndarray as views};
 
 macro_rules! viewed {
     ($argument:ident) => {
@@ -26,8 +26,7 @@ macro_rules! viewed {
             ///
             /// # Example
             /// ```
-            /// use dlfield::dispatch;
-            /// use dlfield::ndarray::{Ix1, IxDyn};
+            /// use dlfield::ndarray::IxDyn;
             /// use dlfield::python::AnyIn;
             /// use pyo3::prelude::*;
             ///
@@ -35,25 +34,6 @@ macro_rules! viewed {
             /// fn count_true(flags: AnyIn<'_>) -> PyResult<usize> {
             ///     let view = flags.view::<bool, IxDyn>().map_err(|error| error.in_argument("flags"))?;
             ///     Ok(view.iter().filter(|flag| **flag).count())
-            /// }
-            ///
-            /// /// Takes float32 and float64; the error for others names the argument.
-            /// #[pyfunction]
-            /// fn total(numbers: AnyIn<'_>) -> PyResult<f64> {
-            ///     let total = dispatch!(numbers, T in floats => {
-            ///         numbers.view::<T, Ix1>()?.iter().map(|number| f64::from(*number)).sum()
-            ///     });
-            ///     Ok(total?)
-            /// }
-            /// ```
-            ///
-            /// Another type than that of the argument does not compile:
-            /// ```compile_fail,E0277
-            /// # use dlfield::ndarray::{Ix2, IxDyn};
-            /// # use dlfield::python::In;
-            /// fn rows(numbers: In<'_, f64, IxDyn>) -> usize {
-            ///     // error: an argument with elements `f64` has no view of `f32`
-            ///     numbers.view::<f32, Ix2>().unwrap().nrows()
             /// }
             /// ```
             pub fn view<E: Element, F: Dimension>(&self) -> Result<ArrayView<'_, E, F>>
@@ -67,7 +47,8 @@ macro_rules! viewed {
         }
 
         impl<T, D: Axes, O, M> $argument<'_, T, D, O, M> {
-            /// Returns the spec of a new field like this one: same element type, shape, labels, order of strides and device.
+            /// Returns the spec of a new field like this one: same element type, shape, labels, order of strides and device. Its dims
+            /// are in the order of this type's labels; [`reordered`](Self::reordered) returns a result in that of the argument.
             ///
             /// # Errors
             /// As for `labelled`.
@@ -89,6 +70,35 @@ macro_rules! viewed {
             pub fn spec(&self) -> pyo3::PyResult<Spec> {
                 Ok(self.labelled()?.spec())
             }
+
+            /// Returns a field with its dims in the order in which the argument has them, which may be another one than that of
+            /// this type's labels.
+            ///
+            /// # Errors
+            /// [`DimsError`](crate::DimsError) if the field does not have one of these dims.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::Tensor;
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::{IJ, In};
+            /// use pyo3::prelude::*;
+            ///
+            /// /// For an argument with the dims J, I returns a field with the dims J, I.
+            /// #[pyfunction]
+            /// fn doubled(field: In<'_, f64, IJ>) -> PyResult<Tensor> {
+            ///     let mut new = Tensor::zeros(&field.spec()?)?;
+            ///     new.array_view_mut::<f64, Ix2>()?.zip_mut_with(&field.array(), |new, old| *new = 2.0 * old);
+            ///     Ok(field.reordered(&new)?)
+            /// }
+            /// ```
+            pub fn reordered(&self, field: &Tensor) -> Result<Tensor> {
+                let Some(dims) = self.loan.entry().descriptor.dims().filter(|_| D::LABELS.is_some()) else {
+                    return Ok(field.clone());
+                };
+                let axes: Result<Vec<usize>> = dims.iter().map(|dim| field.axis(&dim.to_string())).collect();
+                field.transpose(&axes?)
+            }
         }
 
         impl<T: Element, D: Axes> $argument<'_, T, D, COrder, Host> {
@@ -105,15 +115,6 @@ macro_rules! viewed {
             ///
             /// #[pyfunction]
             /// fn checksum(bytes: In<'_, u8, Ix2, COrder>) -> u32 {
-            ///     bytes.as_slice().iter().map(|byte| u32::from(*byte)).sum()
-            /// }
-            /// ```
-            ///
-            /// Arguments in another order have no slice:
-            /// ```compile_fail,E0599
-            /// # use dlfield::ndarray::Ix2;
-            /// # use dlfield::python::In;
-            /// fn checksum(bytes: In<'_, u8, Ix2>) -> u32 {
             ///     bytes.as_slice().iter().map(|byte| u32::from(*byte)).sum()
             /// }
             /// ```
@@ -172,15 +173,6 @@ impl<T: Element, D: Axes> Out<'_, T, D, COrder, Host> {
     ///
     /// #[pyfunction]
     /// fn sort(mut numbers: Out<'_, f64, Ix1, COrder>) {
-    ///     numbers.as_slice_mut().sort_by(f64::total_cmp);
-    /// }
-    /// ```
-    ///
-    /// An argument that is read has none:
-    /// ```compile_fail,E0599
-    /// # use dlfield::ndarray::Ix1;
-    /// # use dlfield::python::{COrder, In};
-    /// fn sort(mut numbers: In<'_, f64, Ix1, COrder>) {
     ///     numbers.as_slice_mut().sort_by(f64::total_cmp);
     /// }
     /// ```

@@ -8,13 +8,11 @@ use std::cell::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use crate::device::Device;
-use crate::error::ExchangeError;
+use crate::device::{self, Device};
+use crate::error::{DeviceError, ExchangeError};
 use crate::python::convert::args;
-use crate::python::import::dictionary::Key;
-use crate::python::import::names::Name;
-use crate::python::import::request::elsewhere;
-use crate::python::import::{dictionary, type_info};
+use crate::python::import::dictionary::{self, Key};
+use crate::python::import::type_info::{Name, attribute};
 
 const ALLOWED: &str = "a mapping from a device (None or 'cpu', 'gpu' or ('gpu', n)) to a dictionary or a callable";
 
@@ -42,13 +40,10 @@ impl<'py> Interface<'py> {
     /// else that of the GPU with the lowest number.
     pub fn of(object: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Interface<'py>> {
         let mut sources: Vec<Source<'py>> = Vec::new();
-        let names = [("__gt_data_interface__", Name::GtDataInterface), ("__gt_interface__", Name::GtInterface)];
-        for (name, attribute) in names {
-            let Some(value) = type_info::attribute(object, attribute)?.filter(|value| !value.is_none()) else {
-                continue;
-            };
+        for name in [Name::GtDataInterface, Name::GtInterface] {
+            let Some(value) = attribute(object, name)?.filter(|value| !value.is_none()) else { continue };
             let value = if value.is_callable() { value.call0()? } else { value };
-            sources.push(Source::new(name, &value, wanted)?);
+            sources.push(Source::new(name.text(), &value, wanted)?);
         }
         Ok(Interface(sources))
     }
@@ -72,16 +67,8 @@ pub struct Hooks {
 impl Hooks {
     /// The hooks of an interface, for memory on `device`; `None` if it has none.
     pub fn of_interface(interface: &Interface<'_>, device: Device) -> PyResult<Option<Hooks>> {
-        let hook = |key, name| -> PyResult<Option<Py<PyAny>>> {
-            for source in interface.sources() {
-                if let Some(hook) = source.hook(key, name, device)? {
-                    return Ok(Some(hook));
-                }
-            }
-            Ok(None)
-        };
-        let (acquire, touch) = (hook(Key::Acquire, "acquire")?, hook(Key::Touch, "touch")?);
-        let release = hook(Key::Release, "release")?;
+        let hook = |key| interface.sources().iter().find_map(|source| source.hook(key, device).transpose()).transpose();
+        let (acquire, touch, release) = (hook(Key::Acquire)?, hook(Key::Touch)?, hook(Key::Release)?);
         let any = acquire.is_some() || touch.is_some() || release.is_some();
         Ok(any.then_some(Hooks { acquire, touch, release }))
     }
@@ -89,14 +76,14 @@ impl Hooks {
 
 impl<'py> Source<'py> {
     /// A hook of the selected buffer if that is on `device`.
-    fn hook(&self, key: Key, name: &'static str, device: Device) -> PyResult<Option<Py<PyAny>>> {
+    fn hook(&self, key: Key, device: Device) -> PyResult<Option<Py<PyAny>>> {
         let Some(buffer) = self.buffers.first().filter(|buffer| buffer.serves(device)) else { return Ok(None) };
         let Some(hook) = dictionary::entry(buffer.dict(self.name)?, key)? else { return Ok(None) };
         if hook.is_callable() {
             return Ok(Some(hook.unbind()));
         }
         let allowed = "a callable without arguments, or None";
-        Err(ExchangeError::new(name, &allowed, &args::shown(&hook)).into())
+        Err(ExchangeError::new(key.text(), &allowed, &args::shown(&hook)).into())
     }
 
     fn new(name: &'static str, value: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Source<'py>> {
@@ -180,4 +167,10 @@ fn device_of(key: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     }
     let found = args::if_converted(key.py(), key.extract::<(String, u16)>())?;
     Ok(found.filter(|(kind, _)| kind == "gpu").map(|(_, id)| Device::cuda(id)))
+}
+
+/// Returns the error for memory that the requested device cannot access.
+#[cold]
+pub fn elsewhere(found: Device, wanted: Device) -> DeviceError {
+    device::mismatch(found, wanted).with_fix(&format_args!("copy it there: from_dlpack(obj, device='{wanted}')"))
 }

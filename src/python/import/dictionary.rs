@@ -1,10 +1,15 @@
 //! Converts the dictionary of an array interface to a plain struct, which `protocol::array_interface` checks without Python.
 
+#![allow(unsafe_code, reason = "a dictionary's items are borrowed")]
+
+use std::ptr::null_mut;
+
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::{ffi, intern};
 
 use crate::descriptor::{Descriptor, too_many_dims};
 use crate::device::Device;
@@ -13,12 +18,12 @@ use crate::error::ExchangeError;
 use crate::layout::{Extents, MAX_NDIM};
 use crate::protocol::array_interface::{ArrayInterface, Data, Descr, Interface};
 use crate::python::convert::{args, dtype};
-use crate::python::ffi::dict_entries::entries_of;
+use crate::python::ffi::getattr::interned;
 use crate::python::import::held_buffer::{Held, is_exporter};
 use crate::tensor::Owner;
 
 /// Returns the value of an attribute as a dictionary; other mappings are converted.
-pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+pub fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     if let Ok(dict) = value.cast::<PyDict>() {
         return Ok(dict.clone());
     }
@@ -32,7 +37,7 @@ pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult
 /// Reads a dictionary of host memory into a descriptor. Returns the owner of the buffer, if `data` is not an address.
 ///
 /// `data` may be an address, an object with the buffer protocol, or nothing: then the buffer is the object's own.
-pub(super) fn on_host(
+pub fn on_host(
     object: &Bound<'_, PyAny>,
     entries: &Entries<'_>,
     interface: &Interface,
@@ -67,7 +72,7 @@ pub(super) fn on_host(
 }
 
 /// Converts a dictionary of device memory: `data` is an address.
-pub(super) fn on_device<'a>(
+pub fn on_device<'a>(
     object: &Bound<'_, PyAny>,
     entries: &'a Entries<'_>,
     interface: &Interface,
@@ -93,99 +98,74 @@ fn fetch<'a>(
         Err(_) => return Err(interface.entry("typestr", allowed, &args::shown(typestr)).into()),
     };
     let shape = entries.get(Key::Shape).ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
-    found.version = integer(entries, interface, Key::Version, "version", "an integer")?;
-    integers(interface, "shape", shape, &mut found.shape)?;
+    found.version = integer(entries, interface, Key::Version, "an integer")?;
+    integers(interface, Key::Shape, shape, &mut found.shape)?;
     found.dtype = own_dtype(object, &typestr)?;
     if let Some(strides) = entries.get(Key::Strides) {
-        integers(interface, "strides", strides, found.byte_strides.insert(Extents::new()))?;
+        integers(interface, Key::Strides, strides, found.byte_strides.insert(Extents::new()))?;
     }
-    found.offset = integer(entries, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0);
+    found.offset = integer(entries, interface, Key::Offset, "an integer")?.unwrap_or(0);
     found.masked = entries.get(Key::Mask).is_some();
     if let Some(value) = entries.get(Key::Descr) {
         found.descr = descr(value, &typestr)?;
     }
-    found.stream = integer(entries, interface, Key::Stream, "stream", "None or an integer")?;
+    found.stream = integer(entries, interface, Key::Stream, "None or an integer")?;
     found.typestr = typestr;
     Ok(())
 }
 
-/// A key of the dictionaries.
-#[derive(Clone, Copy)]
-pub enum Key {
-    // In the order in which NumPy makes its dictionary, so that few comparisons find them.
-    Data,
-    Strides,
-    Descr,
-    Typestr,
-    Shape,
-    Version,
-    Stream,
-    Offset,
-    Mask,
-    Dims,
-    Halo,
-    Acquire,
-    Touch,
-    Release,
-}
-
-impl Key {
-    /// All keys, in the order of the enumeration.
-    const ALL: [Key; 14] = [
-        Key::Data,
-        Key::Strides,
-        Key::Descr,
-        Key::Typestr,
-        Key::Shape,
-        Key::Version,
-        Key::Stream,
-        Key::Offset,
-        Key::Mask,
-        Key::Dims,
-        Key::Halo,
-        Key::Acquire,
-        Key::Touch,
-        Key::Release,
-    ];
-
-    /// The key as text, interned.
-    fn text(self, py: Python<'_>) -> &Bound<'_, PyString> {
-        match self {
-            Key::Acquire => intern!(py, "acquire"),
-            Key::Data => intern!(py, "data"),
-            Key::Descr => intern!(py, "descr"),
-            Key::Dims => intern!(py, "dims"),
-            Key::Halo => intern!(py, "halo"),
-            Key::Mask => intern!(py, "mask"),
-            Key::Offset => intern!(py, "offset"),
-            Key::Release => intern!(py, "release"),
-            Key::Shape => intern!(py, "shape"),
-            Key::Stream => intern!(py, "stream"),
-            Key::Strides => intern!(py, "strides"),
-            Key::Touch => intern!(py, "touch"),
-            Key::Typestr => intern!(py, "typestr"),
-            Key::Version => intern!(py, "version"),
-        }
+interned! {
+    /// A key of the dictionaries, in the order in which NumPy makes its own, so that few comparisons find them.
+    pub enum Key {
+        Data = "data",
+        Strides = "strides",
+        Descr = "descr",
+        Typestr = "typestr",
+        Shape = "shape",
+        Version = "version",
+        Stream = "stream",
+        Offset = "offset",
+        Mask = "mask",
+        Dims = "dims",
+        Halo = "halo",
+        Acquire = "acquire",
+        Touch = "touch",
+        Release = "release",
     }
 }
 
 /// The values of all keys of a dictionary.
-pub(super) struct Entries<'py>([Option<Bound<'py, PyAny>>; Key::ALL.len()]);
+pub struct Entries<'py>([Option<Bound<'py, PyAny>>; Key::ALL.len()]);
 
 impl<'py> Entries<'py> {
-    pub(super) fn of(dict: &Bound<'py, PyDict>) -> PyResult<Entries<'py>> {
-        static TEXTS: PyOnceLock<[Py<PyString>; Key::ALL.len()]> = PyOnceLock::new();
-        let py = dict.py();
-        let texts = TEXTS.get_or_init(py, || Key::ALL.map(|key| key.text(py).clone().unbind()));
-        if let Some(found) = entries_of(dict, texts) {
-            return Ok(Entries(found));
-        }
-        // Another key, or one that is not interned.
+    pub fn of(dict: &Bound<'py, PyDict>) -> PyResult<Entries<'py>> {
         let mut found = [const { None }; Key::ALL.len()];
-        for (value, key) in found.iter_mut().zip(Key::ALL) {
-            *value = entry(dict, key)?;
+        if !Entries::fill(&mut found, dict) {
+            // Another key, or one that is not interned.
+            for (value, key) in found.iter_mut().zip(Key::ALL) {
+                *value = entry(dict, key)?;
+            }
         }
         Ok(Entries(found))
+    }
+
+    /// Finds the values in one pass, without calling back into Python code. `false` for a dictionary with a key that only a look-up can
+    /// compare with these.
+    fn fill(found: &mut [Option<Bound<'py, PyAny>>], dict: &Bound<'py, PyDict>) -> bool {
+        static KEYS: PyOnceLock<[Py<PyString>; Key::ALL.len()]> = PyOnceLock::new();
+        let py = dict.py();
+        let keys = KEYS.get_or_init(py, || Key::ALL.map(|key| key.interned(py).clone().unbind()));
+        // Without the GIL another thread may change the dictionary meanwhile; with it, this is nothing.
+        with_critical_section(dict, || {
+            let (mut position, mut key, mut value) = (0, null_mut(), null_mut());
+            // SAFETY: a live dictionary, which no other thread changes in the critical section, and nothing here does.
+            while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) } != 0 {
+                let Some(place) = keys.iter().position(|known| known.as_ptr() == key) else { return false };
+                // SAFETY: the dictionary keeps the value.
+                found[place] = Some(unsafe { Bound::from_borrowed_ptr(py, value) });
+            }
+            true
+        })
     }
 
     /// Returns the value of a key; `None` if it is absent or None.
@@ -195,8 +175,8 @@ impl<'py> Entries<'py> {
 }
 
 /// Returns the value of a key; `None` if it is absent or None.
-pub(super) fn entry<'py>(dict: &Bound<'py, PyDict>, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(dict.get_item(key.text(dict.py()))?.filter(|value| !value.is_none()))
+pub fn entry<'py>(dict: &Bound<'py, PyDict>, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(dict.get_item(key.interned(dict.py()))?.filter(|value| !value.is_none()))
 }
 
 /// Converts an entry, or an item of one, to an integer. Rejects other types and overflow with `wrong`; other exceptions of the
@@ -212,20 +192,14 @@ fn number<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
     })
 }
 
-fn integer(
-    entries: &Entries<'_>,
-    interface: &Interface,
-    key: Key,
-    name: &'static str,
-    allowed: &'static str,
-) -> PyResult<Option<i64>> {
+fn integer(entries: &Entries<'_>, interface: &Interface, key: Key, allowed: &'static str) -> PyResult<Option<i64>> {
     let Some(value) = entries.get(key) else { return Ok(None) };
-    number(value, || interface.entry(name, allowed, &args::shown(value))).map(Some)
+    number(value, || interface.entry(key.text(), allowed, &args::shown(value))).map(Some)
 }
 
 /// Converts a tuple or list of integers into `found`.
-fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
-    let wrong = || interface.entry(key, "a tuple of integers of at most 64 bits", &args::shown(value));
+fn integers(interface: &Interface, key: Key, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
+    let wrong = || interface.entry(key.text(), "a tuple of integers of at most 64 bits", &args::shown(value));
     let items = match (value.cast::<PyTuple>(), value.cast::<PyList>()) {
         (Ok(tuple), _) => tuple.clone(),
         (_, Ok(list)) => list.to_tuple(),
@@ -254,7 +228,7 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
 }
 
 /// Converts `descr`; absent if it only repeats the type string.
-pub(super) fn descr(value: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Descr> {
+pub fn descr(value: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Descr> {
     // NumPy's own `descr` always repeats the type string.
     if let Ok(list) = value.cast::<PyList>()
         && list.len() == 1
@@ -278,11 +252,11 @@ pub(super) fn descr(value: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Descr> 
 }
 
 /// Returns the element type of the object's `dtype` if the type string has only a size: `ml_dtypes` have no letters.
-pub(super) fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Option<DType>> {
+pub fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Option<DType>> {
     if crate::protocol::typestr::void_size(typestr).is_none() {
         return Ok(None);
     }
-    let Some(value) = object.getattr_opt(pyo3::intern!(object.py(), "dtype"))? else { return Ok(None) };
+    let Some(value) = object.getattr_opt(intern!(object.py(), "dtype"))? else { return Ok(None) };
     let (dtype, subarray) = dtype::parse(&value)?;
     Ok(if subarray.is_empty() { Some(dtype) } else { None })
 }

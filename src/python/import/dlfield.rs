@@ -3,86 +3,67 @@
 use pyo3::prelude::*;
 
 use crate::device::Device;
-use crate::python::import::imported::Imported;
-use crate::python::import::request::{Ownership, Request, check_exported};
-use crate::python::import::type_info::is_torch;
-use crate::python::import::{host_device, owners, pinned, torch};
+use crate::python::import::frameworks::Kind;
+use crate::python::import::pinned::{check_unmoved, pinned};
+use crate::python::import::request::{Imported, Ownership, Request};
+use crate::python::import::type_info::kind_of;
+use crate::python::import::{torch, unwrap};
 use crate::python::own_classes::{self, Description};
+use crate::python::py_owner::PyOwner;
 use crate::python::sync;
 use crate::tensor::Tensor;
 
-#[inline]
-pub(super) fn import(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
-    if let Some(tensor) = own_classes::tensor(object) {
-        import_tensor(object.py(), tensor, request, imported)
-    } else if own_classes::is_description(object) {
-        import_described(object, request, imported)
-    } else {
-        Ok(false)
-    }
-}
-
 #[inline(never)]
-fn import_tensor(
-    py: Python<'_>,
-    tensor: &Tensor,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
+pub fn import_tensor(py: Python<'_>, tensor: &Tensor, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<()> {
     if request.ownership == Ownership::Share {
-        imported.descriptor.clone_from(tensor.descriptor());
-        return Ok(imported.owned(tensor.owner().clone()));
+        out.descriptor.clone_from(tensor.descriptor());
+        out.owner = Some(tensor.owner().clone());
+        return Ok(());
     }
-    imported.is_tensor = true;
-    tensor.describe_into(imported.descriptor);
-    if imported.descriptor.device() == Device::CPU {
+    out.is_tensor = true;
+    tensor.describe_into(out.descriptor);
+    if out.descriptor.device() == Device::CPU {
         // Users of a description may read the host memory at its address.
         sync::synchronize_host(py, tensor)?;
     }
-    Ok(imported.borrowed())
+    Ok(())
 }
 
-fn import_described(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
-    let Some(Description { descriptor: described, object, owner, owner_needs_object }) =
-        own_classes::description(object)
-    else {
-        return Ok(false);
-    };
-    *imported.descriptor = described.clone();
-    check_exported(request, imported.descriptor.device())?;
-    host_device::refresh_described(&object, imported.descriptor.device(), request.access)?;
+/// Imports the memory behind a `Descriptor`.
+pub fn import_described(
+    description: &Description<'_, '_>,
+    request: &Request<'_>,
+    out: &mut Imported<'_>,
+) -> PyResult<()> {
+    let Description { descriptor, object, owner, owner_needs_object } = description;
+    *out.descriptor = (*descriptor).clone();
+    let device = descriptor.device();
+    request.check_exported(device)?;
+    unwrap::refresh_described(object, device, request.access)?;
     if request.ownership == Ownership::Borrow
-        && imported.descriptor.device() == Device::CPU
-        && let Some(tensor) = own_classes::tensor(&object)
+        && device == Device::CPU
+        && let Some(tensor) = own_classes::tensor(object)
     {
         sync::synchronize_host(object.py(), tensor)?;
     }
-    let owner = match (owner, request.ownership) {
+    out.owner = match (owner.cloned(), request.ownership) {
         (Some(owner), Ownership::Borrow) => {
-            imported.owner_needs_object = owner_needs_object;
-            owner.clone()
+            out.owner_needs_object = *owner_needs_object;
+            Some(owner)
         }
-        (Some(owner), Ownership::Share) if owner_needs_object => owners::owner_and_object(owner.clone(), &object),
+        (Some(owner), Ownership::Share) if *owner_needs_object => Some(owner.with(PyOwner::new(object))),
         // Owning the object too would make a chain of fields that are described and imported again and again.
-        (Some(owner), Ownership::Share) => owner.clone(),
+        (Some(owner), Ownership::Share) => Some(owner),
         (None, Ownership::Borrow) => {
-            pinned::check_unmoved(&object, imported.descriptor)?;
-            return Ok(imported.borrowed());
+            check_unmoved(object, out.descriptor)?;
+            None
         }
         (None, Ownership::Share) => {
-            if request.writes_or_keeps() && is_torch(&object)? {
-                torch::refuse_grad(&object)?;
+            if request.writes_or_keeps() && kind_of(object)? == Kind::Torch {
+                torch::refuse_grad(object)?;
             }
-            pinned::pinned(&object, imported.descriptor)?
+            Some(pinned(object, out.descriptor)?)
         }
     };
-    Ok(imported.owned(owner))
+    Ok(())
 }

@@ -1,10 +1,10 @@
-//! Imports the capsule that `__dlpack__` returns, by the rules of the array API standard; consumes and inspects capsules.
+//! Imports the capsule that `__dlpack__` returns, by the rules of the array API standard, and raw capsules of both names; consumes
+//! and inspects capsules.
 
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
 use std::ffi::CStr;
 
-use dlpark::ManagedTensorBase;
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
 use pyo3::exceptions::PyTypeError;
@@ -22,39 +22,34 @@ use crate::protocol::dlpack;
 use crate::protocol::dlpack::null_pointer;
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, dlpack_device};
-use crate::python::ffi::getattr::Keyword;
+use crate::python::ffi::getattr::{self, Keyword};
 use crate::python::ffi::numpy_api::is_array;
-use crate::python::import::imported::Imported;
-use crate::python::import::names::Name;
-use crate::python::import::request::{Ownership, Request, RequestAccess, not_owned, refused_copy};
-use crate::python::import::type_info::{Framework, TypeInfo};
-use crate::python::import::{array_interface, buffer, cuda_array_interface, owners, stream_sync, torch, type_info};
+use crate::python::import::frameworks::Kind;
+use crate::python::import::request::not_owned;
+use crate::python::import::request::{Imported, Ownership, Request, RequestAccess};
+use crate::python::import::type_info::{Name, TypeInfo, attribute};
+use crate::python::import::{array_interface, buffer, owners, stream_sync, torch};
 use crate::python::interrupt::answer;
 use crate::python::py_owner;
-use crate::python::sync;
-use crate::tensor::Tensor;
 use crate::tensor::{Owner, consume_managed};
 
 static MAX_VERSION: Keyword = Keyword::new("max_version");
+static STREAM: Keyword = Keyword::new("stream");
 
-pub(super) fn import(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
+pub fn import(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
     if !is_array(object) {
-        let found = export(object, request, imported)?;
-        if found && imported.readonly_unknown && is_writable_elsewhere(object, imported.descriptor)? {
-            imported.readonly_unknown = false;
-            imported.descriptor.set_readonly(false);
+        let found = export(object, request, out)?;
+        if found && out.readonly_unknown && is_writable_elsewhere(object, out.descriptor)? {
+            out.readonly_unknown = false;
+            out.descriptor.set_readonly(false);
         }
         return Ok(found);
     }
     // The capsule of an array only keeps the array, which NumPy may resize. Memory that is not the array's is left alone.
     let pinned = owners::pinned_array(object)?;
-    let found = export(object, request, imported)?;
-    if owners::owns(object, imported.descriptor.reach()) {
-        imported.owner = imported.owner.take().map(|owner| Owner::foreign((owner, pinned)));
+    let found = export(object, request, out)?;
+    if owners::owns(object, out.descriptor.reach()) {
+        out.owner = out.owner.take().map(|owner| Owner::foreign((owner, pinned)));
     }
     Ok(found)
 }
@@ -63,43 +58,39 @@ pub(super) fn import(
 #[cold]
 fn is_writable_elsewhere(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<bool> {
     let (mut descriptor, request) = (Descriptor::BLANK, Request::new(RequestAccess::Inspect));
-    let mut imported = Imported::new(&mut descriptor);
+    let mut out = Imported::new(&mut descriptor);
     let asked = match found.device().kind() {
-        "cpu" => match array_interface::import(object, &request, &mut imported) {
-            Ok(false) => buffer::import(object, &request, &mut imported),
+        "cpu" => match array_interface::import(object, &request, &mut out) {
+            Ok(false) => buffer::import(object, &request, &mut out),
             asked => asked,
         },
-        "rocm" => cuda_array_interface::import_hip(object, &request, &mut imported),
-        _ => cuda_array_interface::import_cuda(object, &request, &mut imported),
+        "rocm" => array_interface::import_hip(object, &request, &mut out),
+        _ => array_interface::import_cuda(object, &request, &mut out),
     };
     let is_known = answer(object.py(), asked)? == Some(true);
-    let is_same = (descriptor.ptr(), descriptor.nbytes()) == (found.ptr(), found.nbytes());
-    Ok(is_known && is_same && !descriptor.is_readonly())
+    let other = out.descriptor;
+    let is_same = (other.ptr(), other.nbytes()) == (found.ptr(), found.nbytes());
+    Ok(is_known && is_same && !other.is_readonly())
 }
 
 /// Calls `__dlpack__`, and consumes the capsule; `false` if there is no such method.
-fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
+fn export(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
     let py = object.py();
-    let Some((info, method)) = type_info::dlpack_method(object)? else { return Ok(false) };
-    if info.framework == Framework::Torch {
+    let Some(export) = attribute(object, Name::Dlpack)? else { return Ok(false) };
+    let of_torch = TypeInfo::of(object)?.kind == Kind::Torch;
+    if of_torch {
         torch::refuse_more(object, request, true)?;
     }
     let version = max_version(py)?;
-    let found = match type_info::method(object, Name::DlpackDevice)? {
-        Some(method) => Some(device_of(&method.call(py, [], None)?)?),
-        None => None,
-    };
+    let ask = attribute(object, Name::DlpackDevice)?;
+    let found = ask.map(|ask| device_of(&ask.call0()?)).transpose()?;
     let elsewhere = request.device.filter(|_| found.is_some_and(|found| request.is_elsewhere(found)));
     // The device that the capsule will be for.
     let device = elsewhere.or(found).or(request.device);
     if let Some(device) = device {
         // Checked before the producer exports anything.
         if request.ownership == Ownership::Share && !device.is_ownable() {
-            return Err(match found {
-                Some(found) if found == device => not_owned(device),
-                _ => unsupported(device),
-            }
-            .into());
+            return Err(if found == Some(device) { not_owned(device) } else { unsupported(device) }.into());
         }
         check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
     }
@@ -108,7 +99,7 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
     // A description of memory that the producer has moved would not be of the object's memory.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
     let result = if elsewhere.is_none() && stream.is_none() && !in_place {
-        method.call(py, [version], Some(MAX_VERSION.get(py)?))
+        getattr::call(&export, &[version], Some(MAX_VERSION.get(py)?))
     } else {
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "max_version"), version)?;
@@ -122,37 +113,29 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         if let Some(stream) = &stream {
             keywords.set_item(intern!(py, "stream"), stream)?;
         }
-        object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
+        export.call((), Some(&keywords))
     };
     let capsule = match result {
         // Producers of the old protocol take at most `stream`. The struct says which device the memory is on, but not
         // whether it is a copy, so there is no retry without `copy=False`.
         Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
-            Some(stream) => {
-                let old = PyDict::new(py);
-                old.set_item(intern!(py, "stream"), stream)?;
-                object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
-            }
-            None => method.call(py, [], None)?,
+            Some(stream) => getattr::call(&export, &[stream], Some(STREAM.get(py)?))?,
+            None => export.call0()?,
         },
         other => other?,
     };
-    let consumed = consume(&capsule, request, imported);
-    let of_torch = info.framework == Framework::Torch;
+    let consumed = consume(&capsule, request, out);
     if !consumed.map_err(|error| if of_torch { torch::explained(object, error) } else { error })? {
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::new("__dlpack__", &allowed, &got).into());
     }
-    match TypeInfo::of(object)?.framework {
+    match TypeInfo::of(object)?.kind {
         // A JAX array is immutable, also if the caller passes `writable=True`.
-        Framework::Jax => imported.readonly_unknown = false,
-        Framework::Torch if !imported.readonly_unknown => {
-            let owner = imported
-                .owner
-                .take()
-                .map(|owner| torch::with_storage(object, owner, imported.descriptor))
-                .transpose()?;
-            imported.owner = owner;
+        Kind::Jax => out.readonly_unknown = false,
+        Kind::Torch if !out.readonly_unknown => {
+            if let Some(owner) = out.owner.take() {
+                out.owner = Some(torch::with_storage(object, owner, out.descriptor)?);
+            }
         }
         _ => {}
     }
@@ -162,8 +145,8 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
 /// Rejects a value that is not a stream of the device: the host has none, and CUDA and ROCm each reject some numbers.
 fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
     match device.kind() {
-        "cuda" | "cuda_managed" => cuda_array_interface::check_order(&CUDA, stream, None),
-        "rocm" => cuda_array_interface::check_order(&HIP, stream, None),
+        "cuda" | "cuda_managed" => array_interface::check_order(&CUDA, stream, None),
+        "rocm" => array_interface::check_order(&HIP, stream, None),
         _ => args::check_stream(stream, device),
     }
 }
@@ -176,15 +159,20 @@ fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(version.bind(py).as_any())
 }
 
+/// Imports a raw capsule.
+pub fn import_capsule(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
+    let found = consume(object, request, out)?;
+    if found {
+        request.check_exported(out.descriptor.device())?;
+    }
+    Ok(found)
+}
+
 /// Consumes a capsule: fills in the descriptor and the owner. The ABI follows from the capsule's name, not from the request.
 /// `false` for an object that is not a DLPack capsule. Rejects a consumed capsule, and a copy if the request forbids copies.
-pub(super) fn consume(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
+fn consume(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
     if let Some(held) = Held::of(object) {
-        return held.consume(object, request, imported);
+        return held.consume(object, request, out);
     }
     if is_capsule(object, c"used_dltensor") || is_capsule(object, c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();
@@ -215,12 +203,7 @@ impl Held {
     }
 
     /// As [`consume`]: takes the managed tensor out of its capsule.
-    fn consume(
-        self,
-        capsule: &Bound<'_, PyAny>,
-        request: &Request<'_, '_>,
-        imported: &mut Imported<'_, '_>,
-    ) -> PyResult<bool> {
+    fn consume(self, capsule: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
         let owner = match self {
             Held::Versioned(held) => {
                 rename(capsule, c"used_dltensor_versioned")?;
@@ -229,19 +212,19 @@ impl Held {
                 let managed = unsafe { take(held) }?;
                 check_copied(managed.flags(), request)?;
                 // SAFETY: renaming the capsule made the struct ours; its contents are the producer's promise.
-                unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
+                unsafe { consume_managed(managed, out.descriptor, py_owner::managed) }?
             }
             Held::Legacy(held) => {
                 rename(capsule, c"used_dltensor")?;
                 // SAFETY: the capsule had the legacy name, so it held this struct; renaming it has transferred ownership to us.
                 let managed = unsafe { Managed::<DLManagedTensor>::from_raw(held) };
                 let managed = managed.map_err(|_| null_pointer("capsule"))?;
-                imported.readonly_unknown = true;
+                out.readonly_unknown = true;
                 // SAFETY: the struct is ours; its contents are the producer's promise.
-                unsafe { consume_managed(managed, imported.descriptor, py_owner::managed) }?
+                unsafe { consume_managed(managed, out.descriptor, py_owner::managed) }?
             }
         };
-        Ok(imported.owned(owner))
+        Ok(out.owned(owner))
     }
 }
 
@@ -280,9 +263,9 @@ pub fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
 }
 
 /// Rejects a producer's copy if the object's own memory is requested: a description of a copy is not of the object's memory.
-pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Result<(), ExchangeError> {
+pub fn check_copied(flags: DlpackFlags, request: &Request<'_>) -> Result<(), ExchangeError> {
     if flags.contains(DlpackFlags::IS_COPIED) && request.rejects_copy() {
-        return Err(refused_copy(request.ownership, "the producer has made a copy (flag IS_COPIED)"));
+        return Err(request.refused_copy("the producer has made a copy (flag IS_COPIED)"));
     }
     Ok(())
 }
@@ -316,21 +299,4 @@ pub unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLMan
     // SAFETY: passed on from the caller. The call only releases a managed tensor of an unsupported major version.
     let managed = unsafe { Managed::from_raw(raw) };
     Ok(managed.map_err(|_| dlpack::unknown_version(version))?)
-}
-
-/// As [`Tensor::from_managed`], for a thread that is attached to Python.
-///
-/// # Errors
-/// As for [`Tensor::from_managed`].
-///
-/// # Safety
-/// - As for [`Tensor::from_managed`].
-pub unsafe fn adopt<M: ManagedTensorBase + 'static>(py: Python<'_>, managed: Managed<M>) -> Result<Tensor> {
-    let mut descriptor = Descriptor::BLANK;
-    // SAFETY: passed on from the caller.
-    unsafe {
-        let owner = consume_managed(managed, &mut descriptor, py_owner::managed)?;
-        let owner = sync::in_order_detached(py, owner, descriptor.device());
-        Ok(Tensor::from_parts(descriptor, owner))
-    }
 }

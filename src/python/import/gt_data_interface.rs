@@ -1,50 +1,63 @@
-//! Imports the selected buffer of `__gt_data_interface__`, or of its older spelling `__gt_interface__`.
+//! Imports the selected buffer of `__gt_data_interface__`, or of its older spelling `__gt_interface__`, and runs the hooks of that:
+//! `acquire` before the memory is used, `release` afterwards. Stencils call both, and `touch`, around each call; see `signature`.
 //!
 //! Source: GDP 3.
+
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::protocol::array_interface::{GT_GPU, HOST};
 use crate::python::import::data_interface::Interface;
-use crate::python::import::dictionary::Entries;
-use crate::python::import::imported::Imported;
-use crate::python::import::request::{Ownership, Request};
-use crate::python::import::{cuda_array_interface, dictionary};
-use crate::python::py_owner::PyOwner;
+use crate::python::import::dictionary::{self, Entries};
+use crate::python::import::request::{Imported, Release, Request};
+use crate::python::import::{array_interface, type_info};
+use crate::python::py_owner::ReleaseHook;
 use crate::tensor::Owner;
 
-pub(super) fn import<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
+pub fn import<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<bool> {
     let interface = Interface::of(object, request.device.or(request.near))?;
-    if interface.sources().is_empty() {
-        // Asked for again after another protocol, whose look-up may add it.
-        return Ok(false);
-    }
-    let interface = imported.interface.insert(interface);
+    // Absent ones are not kept: another protocol, whose look-up may add one, may be next.
     let Some(source) = interface.sources().first() else { return Ok(false) };
     let buffer = source.chosen(request.device)?;
     let dict = buffer.dict(source.name)?;
     let entries = Entries::of(dict)?;
     let held = if buffer.device == Device::CPU {
         let judge = HOST.named(source.name);
-        dictionary::on_host(object, &entries, &judge, imported.descriptor)?
+        dictionary::on_host(object, &entries, &judge, out.descriptor)?
     } else {
         let judge = GT_GPU.named(source.name);
         let found = dictionary::on_device(object, &entries, &judge)?;
-        cuda_array_interface::check_order(&judge, request.stream, found.stream)?;
-        found.read_into(imported.descriptor, &judge, request.device.unwrap_or(buffer.device))?;
-        imported.producer_stream = found.stream;
+        array_interface::check_order(&judge, request.stream, found.stream)?;
+        found.read_into(out.descriptor, &judge, request.device.unwrap_or(buffer.device))?;
+        out.producer_stream = found.stream;
         None
     };
-    imported.owner_needs_object = held.is_none() && request.ownership == Ownership::Borrow;
-    // A buffer keeps its memory; else producers tie it to the object or to the dictionary, and a description keeps the object itself.
-    let owner = held.unwrap_or_else(|| {
-        let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
-        Owner::foreign((object, PyOwner::new(dict.as_any())))
-    });
-    Ok(imported.owned(owner))
+    let found = out.owned_by(held, dict, object, request);
+    out.interface = Some(interface);
+    Ok(found)
+}
+
+/// Calls `acquire` of an imported object, and makes the owner call `release`, if elements are accessed right after the
+/// import. Calls neither for memory from `__dlpack__`, which is ready for use.
+pub fn run_acquire<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<()> {
+    let is_ready = !request.access.accesses_elements() || out.protocol == "dlpack";
+    if is_ready || !type_info::may_have_hooks(object)? {
+        return Ok(());
+    }
+    if out.interface.is_none() {
+        out.interface = Some(Interface::of(object, request.device.or(request.near))?);
+    }
+    let Some(hooks) = out.hooks(out.descriptor.device())? else { return Ok(()) };
+    if let Some(acquire) = hooks.acquire {
+        acquire.call0(object.py())?;
+    }
+    let Some(release) = hooks.release else { return Ok(()) };
+    let release = Arc::new(ReleaseHook::new(release));
+    out.release = Release(Some(Arc::clone(&release)));
+    let owner = out.take_owner(object)?;
+    // `release` is called before the memory is released.
+    out.owner = Some(Owner::foreign((release, owner)));
+    Ok(())
 }

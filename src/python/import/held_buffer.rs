@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "a C struct is filled in by the producer")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::with_exposed_provenance_mut;
 use std::slice::from_raw_parts;
@@ -63,13 +63,13 @@ impl Held {
         // The exporter of this buffer, which need not be the object that was asked for it.
         // SAFETY: NULL, or an object that the buffer keeps alive.
         let exporter = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) };
-        let Some(exporter) = exporter else { return Ok(self.into_holder()) };
+        let Some(exporter) = exporter else { return Ok(Owner::foreign(self)) };
         let shown = if is_array(&exporter) { exporter } else { owners::underlying(&exporter).unwrap_or(exporter) };
         if let Some(owner) = owners::exporting_tensor(&shown) {
             return Ok(owner);
         }
         if !is_array(&shown) {
-            return Ok(self.into_holder());
+            return Ok(Owner::foreign(self));
         }
         let pinned = owners::pinned_array(&shown)?;
         // Before that, code that an allocation ran, or the program, may have resized the array.
@@ -78,7 +78,7 @@ impl Held {
             let fix = "take a memoryview of the array as it is now";
             return Err(ExchangeError::new("obj", &"a new one", &got).with_fix(&fix).into());
         }
-        Ok(Owner::foreign((pinned, self.into_holder())))
+        Ok(Owner::foreign((pinned, self)))
     }
 
     /// Returns the addresses of the elements, from the lowest byte to one past the highest; `None` without elements.
@@ -91,13 +91,6 @@ impl Held {
             _ => (&whole[..], &[1][..], 1),
         };
         Ok(byte_strided_reach(start.addr(), shape, byte_strides, itemsize))
-    }
-
-    /// Returns an owner that holds the buffer.
-    fn into_holder(self) -> Owner {
-        let mut held = ManuallyDrop::new(self);
-        // SAFETY: the buffer is moved out of a value that is not used or dropped afterwards, and `release` takes it back.
-        unsafe { Owner::object(Box::into_raw(ManuallyDrop::take(&mut held.0)).cast(), release) }
     }
 
     /// Returns the address of the first byte, the number of bytes, and whether the buffer is read-only, as the producer says.
@@ -139,7 +132,7 @@ impl Held {
     }
 
     /// Returns the descriptor of the elements, checked.
-    pub(super) fn describe(&self) -> PyResult<Descriptor> {
+    pub fn describe(&self) -> PyResult<Descriptor> {
         let view = &**self.0;
         let (format, shape, byte_strides, suboffsets) = self.fields()?;
         let ndim = view.ndim.unsigned_abs() as usize;
@@ -168,24 +161,16 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: the buffer is not used after this, and its ownership goes to `release`.
-        unsafe { release(Box::into_raw(ManuallyDrop::take(&mut self.0)).cast()) };
+        // SAFETY: the buffer is not used after this.
+        let address = Box::into_raw(unsafe { ManuallyDrop::take(&mut self.0) }).expose_provenance();
+        when_attached_by_pyo3(move |_| {
+            // SAFETY: the box of above, filled in by the producer, and released only here.
+            unsafe {
+                let mut view = Box::from_raw(with_exposed_provenance_mut::<ffi::Py_buffer>(address));
+                ffi::PyBuffer_Release(&raw mut *view);
+            }
+        });
     }
-}
-
-/// Releases the buffer of an owner.
-///
-/// # Safety
-/// - `view` is the address of a [`Held`]'s boxed buffer, whose ownership the caller passes on.
-unsafe extern "C" fn release(view: *mut c_void) {
-    let address = view.expose_provenance();
-    when_attached_by_pyo3(move |_| {
-        // SAFETY: passed on from the caller; filled in by the producer, and released only here.
-        unsafe {
-            let mut view = Box::from_raw(with_exposed_provenance_mut::<ffi::Py_buffer>(address));
-            ffi::PyBuffer_Release(&raw mut *view);
-        }
-    });
 }
 
 /// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.

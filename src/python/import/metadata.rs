@@ -17,11 +17,10 @@ use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::ArgumentError;
 use crate::python::import::data_interface::Interface;
 use crate::python::import::dictionary::Key;
-use crate::python::import::host_device::is_pair;
-use crate::python::import::imported::{Imported, Inner};
-use crate::python::import::names::Name;
-use crate::python::import::type_info;
-use crate::python::import::unwrap::{field_origin, is_field};
+use crate::python::import::frameworks::Kind;
+use crate::python::import::request::Inner;
+use crate::python::import::type_info::{self, Name, kind_of};
+use crate::python::import::unwrap::field_origin;
 use crate::python::interrupt;
 use crate::python::own_classes;
 use crate::python::tensor_api;
@@ -33,9 +32,7 @@ fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bou
 /// Returns the value of an attribute that may also be a method, which is called then; `None` if it is absent or None.
 fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     match attribute(object, name)? {
-        Some(value) if value.is_callable() => {
-            value.call0().map(|value| if value.is_none() { None } else { Some(value) })
-        }
+        Some(value) if value.is_callable() => Ok(Some(value.call0()?).filter(|value| !value.is_none())),
         other => Ok(other),
     }
 }
@@ -92,13 +89,9 @@ pub fn find_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) ->
 /// Whether all entries of a tuple or list are strings, of a long one the first thousand: its class may iterate by code of its own,
 /// without end. If that fails, they are not.
 fn has_strings_only(entries: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let is_string = |entry: PyResult<Bound<'_, PyAny>>| Ok::<_, PyErr>(entry?.is_instance_of::<PyString>());
-    let found = entries.try_iter().and_then(|mut entries| {
-        let strings = entries.by_ref().take(1000).map(is_string);
-        strings.collect::<PyResult<Vec<bool>>>()
-    });
-    let strings = interrupt::answer(entries.py(), found)?;
-    Ok(strings.is_some_and(|strings| strings.into_iter().all(|is_string| is_string)))
+    let found = entries.try_iter().and_then(|entries| entries.take(1000).collect::<PyResult<Vec<_>>>());
+    let found = interrupt::answer(entries.py(), found)?;
+    Ok(found.is_some_and(|entries| entries.iter().all(|entry| entry.is_instance_of::<PyString>())))
 }
 
 /// Returns the halo that an object's data interface states.
@@ -107,10 +100,8 @@ fn find_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
-        answer.add(
-            source.name,
-            Some(args::halo("halo", &halo, None).map_err(|error| with_source(halo.py(), &name, error))?),
-        )?;
+        let halo = args::halo("halo", &halo, None).map_err(|error| with_source(halo.py(), &name, error))?;
+        answer.add(source.name, Some(halo))?;
     }
     Ok(answer.given())
 }
@@ -118,15 +109,16 @@ fn find_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
 /// Returns the origin that an object states in `__gt_origin__` or `default_origin`, in index order. Rejects different ones.
 /// `dims` are the object's labels.
 fn find_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Box<[i64]>>> {
-    if is_field(object)? {
+    if kind_of(object)? == Kind::Field {
         return Ok(field_origin(object)?.map(Extents::into_boxed_slice));
     }
     let mut answer = Answer::of(ErrorKind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
-    for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
+    for name in [Name::GtOrigin, Name::DefaultOrigin] {
         if let Some(value) = value_or_call(object, name)? {
             // Both are in GT4Py's order of dimensions.
-            let origin = args::ints(source, &value).map_err(|error| with_source(value.py(), source, error))?;
-            answer.add(source, Some(in_index_order(origin, dims)))?;
+            let origin =
+                args::ints(name.text(), &value).map_err(|error| with_source(value.py(), name.text(), error))?;
+            answer.add(name.text(), Some(in_index_order(origin, dims)))?;
         }
     }
     Ok(answer.given().map(Extents::into_boxed_slice))
@@ -175,9 +167,8 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(text);
     }
     let py = item.py();
-    let is_number = [intern!(py, "__float__"), intern!(py, "__complex__"), intern!(py, "__index__")]
-        .into_iter()
-        .any(|name| getattr::on_type(&item.get_type(), name).is_some());
+    let names = [intern!(py, "__float__"), intern!(py, "__complex__"), intern!(py, "__index__")];
+    let is_number = names.into_iter().any(|name| getattr::on_type(&item.get_type(), name).is_some());
     if is_number || item.is_none() || item.is_instance_of::<PyBytes>() {
         return Err(args::not_a_label(source, item));
     }
@@ -189,16 +180,6 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
 pub fn find<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
-    imported: &mut Imported<'_, 'py>,
-    given: Metadata,
-) -> PyResult<Metadata> {
-    let Imported { interface, inner, .. } = imported;
-    find_in(object, device, interface, inner.as_deref_mut(), given)
-}
-
-fn find_in<'py>(
-    object: &Bound<'py, PyAny>,
-    device: Option<Device>,
     interface: &mut Option<Interface<'py>>,
     mut inner: Option<&mut Inner<'py>>,
     given: Metadata,
@@ -208,10 +189,10 @@ fn find_in<'py>(
     }
     let inside = |inner: &mut Inner<'py>, given| {
         let Inner { array, interface, inner } = inner;
-        find_in(array, None, interface, inner.as_deref_mut(), given)
+        find(array, None, interface, inner.as_deref_mut(), given)
     };
     if let Some(inner) = inner.as_deref_mut()
-        && is_pair(object)?
+        && kind_of(object)? == Kind::Pair
     {
         // A pair has the metadata of its buffers, so only the buffer is asked.
         return inside(inner, given);
@@ -252,5 +233,5 @@ fn joined(mut outside: Metadata, mut inside: Metadata) -> PyResult<Metadata> {
 
 /// Returns the metadata that an object states, without the result of an import.
 pub fn metadata_of(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
-    find_in(object, None, &mut None, None, Metadata::default())
+    find(object, None, &mut None, None, Metadata::default())
 }

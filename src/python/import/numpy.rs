@@ -1,39 +1,35 @@
-//! Imports NumPy arrays by reading their C struct: exact arrays, and subclasses that inherit `__dlpack__`.
+//! Imports NumPy arrays by reading their C struct: exact arrays, subclasses that inherit `__dlpack__`, and what an object returns
+//! from `__array__`, the last protocol that is tried.
+//!
+//! Source: NumPy's page on interoperability, with the `copy` keyword of NumPy 2.
 
 #![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
 
-use numpy::npyffi::{NPY_ARRAY_WRITEABLE, PyArrayObject};
+use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject};
 use numpy::{PyArrayDescr, PyUntypedArray};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use pyo3::{PyTypeInfo, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::python::convert::dtype;
+use crate::error::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::numpy_api::{is_array, is_exact};
-use crate::python::import::imported::Imported;
+use crate::python::convert::{args, dtype};
+use crate::python::ffi::getattr::{self, Keyword};
+use crate::python::ffi::numpy_api::{is_array, is_exact, is_fresh, is_scalar};
 use crate::python::import::owners;
-use crate::python::import::request::{Ownership, Request};
+use crate::python::import::request::{Imported, Ownership, Request};
+use crate::python::import::type_info::{Name, attribute};
 use crate::python::interrupt;
-
-#[inline]
-pub(super) fn import(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
-    if is_exact(object) { import_struct(object, request, imported) } else { Ok(false) }
-}
+use crate::python::py_owner::PyOwner;
+use crate::python::trace;
 
 /// Imports instances of subclasses such as `numpy.memmap` that do not override `__dlpack__`. Rejects masked arrays with a masked
 /// point: the mask would be lost.
-pub(super) fn import_subclass(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
+pub fn import_subclass(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
     let py = object.py();
     if !is_array(object) {
         return Ok(false);
@@ -42,7 +38,7 @@ pub(super) fn import_subclass(
     let export = intern!(py, "__dlpack__");
     let base = PyUntypedArray::type_object(py).getattr(export)?;
     let inherited = object.get_type().getattr(export)?.is(&base);
-    if inherited { import_struct(object, request, imported) } else { Ok(false) }
+    if inherited { import_struct(object, request, out) } else { Ok(false) }
 }
 
 /// Rejects a masked array of NumPy with a masked point; without one it is an ordinary array. Errors call it `argument`.
@@ -83,24 +79,55 @@ pub fn masked(array: &Bound<'_, PyAny>, points: usize, expected: &str, name: &st
 
 /// Imports an object that is an array.
 #[inline]
-fn import_struct(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<bool> {
-    if request.ownership == Ownership::Borrow {
-        describe(object, imported.descriptor)?;
-        return Ok(imported.borrowed());
+pub fn import_struct(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
+    if request.ownership == Ownership::Share {
+        // The owner first: it keeps the memory at the address that is read next.
+        out.owner = Some(owners::of_array(object)?);
     }
-    import_pinned(object, imported)
+    describe(object, out.descriptor)?;
+    Ok(true)
 }
 
-/// As [`import_struct`], for memory that outlives the call.
-fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
-    // The owner first: it keeps the memory at the address that is read next.
-    let owner = owners::of_array(object)?;
-    describe(object, imported.descriptor)?;
-    Ok(imported.owned(owner))
+/// Imports the array that an object returns from `__array__`.
+pub fn import_array_of(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<bool> {
+    static COPY: Keyword = Keyword::new("copy");
+    let py = object.py();
+    let Some(method) = attribute(object, Name::Array)? else { return Ok(false) };
+    let array = if request.rejects_copy() {
+        match getattr::call(&method, &[PyBool::new(py, false).as_any()], Some(COPY.get(py)?)) {
+            // An `__array__` from before NumPy 2 has no keyword `copy`.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0()?,
+            other => other?,
+        }
+    } else {
+        method.call0()?
+    };
+    let is_copy = is_fresh(&array);
+    if is_copy && request.rejects_copy() {
+        return Err(request.refused_copy("__array__ returned an array made for this call").into());
+    }
+    if !import_subclass(&array, &Request { ownership: Ownership::Share, ..*request }, out)? {
+        let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
+        return Err(ExchangeError::new("__array__", &allowed, &got).into());
+    }
+    if is_copy {
+        trace::copied(py, out.descriptor.nbytes(), || "__array__ has made an array for this call".to_owned());
+    }
+    // The array may not keep the object that has the memory; a description keeps that object itself.
+    out.owner_needs_object = request.ownership == Ownership::Borrow;
+    if request.ownership == Ownership::Share {
+        out.owner = out.owner.take().map(|owner| owner.with(PyOwner::new(object)));
+    }
+    Ok(true)
+}
+
+/// Returns the element type of a scalar of NumPy, which has array protocols but no memory of its own to share; `None` for other
+/// objects.
+pub fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    if !is_scalar(object, NpyTypes::PyGenericArrType_Type) {
+        return Ok(None);
+    }
+    dtype::of_descriptor(&object.getattr(intern!(object.py(), "dtype"))?.cast_into::<PyArrayDescr>()?).map(Some)
 }
 
 /// Describes an exact array of one of NumPy's own element types in native byte order, for the length of a call. That needs no call of
@@ -131,24 +158,18 @@ pub fn is_as_described(object: &Bound<'_, PyAny>, found: &Descriptor) -> bool {
     })
 }
 
-/// Describes an object that is an array.
+/// Describes an object that is an array. A dtype that is not NumPy's own may call back into Python code for the error.
 #[inline]
-pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
-    match native_dtype(object) {
-        Some(dtype) => set(object, dtype, descriptor),
-        None => describe_inspected(object, descriptor),
+pub fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    if let Some(dtype) = native_dtype(object) {
+        return set(object, dtype, descriptor);
     }
-}
-
-/// As [`describe`], for a dtype that has to be inspected first, which may call back into Python code.
-#[cold]
-fn describe_inspected(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     dtype::of_descriptor(&dtype_object(object)?)?;
     redescribe(object, descriptor)
 }
 
 /// As [`describe`], without calling back into Python code: the error does not show an element type that cannot be shared.
-pub(super) fn redescribe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+pub fn redescribe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     let dtype = match native_dtype(object) {
         Some(dtype) => dtype,
         None => dtype::find(&dtype_object(object)?)?.ok_or_else(|| {

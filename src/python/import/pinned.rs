@@ -7,42 +7,53 @@ use crate::descriptor::Descriptor;
 use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::python::convert::repr;
 use crate::python::ffi::numpy_api::is_array;
-use crate::python::import::imported::Imported;
+use crate::python::import::frameworks::torch_table;
+use crate::python::import::request::Imported;
 use crate::python::import::request::not_an_array;
-use crate::python::import::type_info::{TypeInfo, torch_table};
-use crate::python::import::{numpy, owners, storages, torch};
+use crate::python::import::type_info::is_lent_by_torch;
+use crate::python::import::{numpy, owners, torch};
 use crate::python::own_classes::{self, Description};
 use crate::python::py_owner;
 use crate::python::tensor_api;
 use crate::tensor::Owner;
 
 /// Describes the current memory of a source, without calling back into Python code.
-pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     if is_array(source) {
         return numpy::redescribe(source, descriptor);
     }
     match torch_table(source) {
-        Some(table) => torch::describe(source, table.version, table.borrow, descriptor),
+        Some(table) => torch::describe(source, table, descriptor),
         None => Err(not_an_array(source)),
     }
 }
 
+/// Looks at memory again that was described. Returns how error messages show it, and as it is now; `None` if that is the same.
+pub fn changed(
+    object: &Bound<'_, PyAny>,
+    found: &Descriptor,
+    is_same: impl FnOnce(&Descriptor) -> bool,
+) -> Option<[String; 2]> {
+    let mut now = Descriptor::BLANK;
+    let state = match reborrow(object, &mut now) {
+        Ok(()) if is_same(&now) => return None,
+        Ok(()) => summary(&now),
+        Err(error) => error.value(object.py()).to_string(),
+    };
+    Some([summary(found), state])
+}
+
 /// Rejects memory if the object has changed its address, element type, shape or strides since it was described. The
 /// dimensions of `found` may be in another order.
-pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
+pub fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
     // A tensor keeps its memory for life. Extensions know the module's class by its C API. Neither runs any code: that could
     // move the memory again.
     if own_classes::tensor(object).is_some() || tensor_api::of(object).is_some() {
         return Ok(());
     }
-    let mut now = Descriptor::BLANK;
-    let state = match reborrow(object, &mut now) {
-        Ok(()) if is_same_memory(found, &now) => return Ok(()),
-        Ok(()) => summary(&now),
-        Err(error) => error.value(object.py()).to_string(),
-    };
+    let Some([was, now]) = changed(object, found, |now| is_same_memory(found, now)) else { return Ok(()) };
     let object = repr::of_class(&object.get_type());
-    let sentence = format_args!("the memory of the described {object} was {}, now it is {state}", summary(found));
+    let sentence = format_args!("the memory of the described {object} was {was}, now it is {now}");
     Err(ExchangeError::from_sentence("moved", &sentence)
         .with_fix(&"describe the object again")
         .with_kind(ExchangeErrorKind::Moved)
@@ -70,21 +81,18 @@ pub fn summary(field: &Descriptor) -> String {
 
 /// Returns an owner of borrowed memory that was described: it keeps the memory in place, even if the object is given other
 /// memory. Rejects memory that the object has already moved.
-pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
+pub fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
     if let Some(tensor) = own_classes::tensor(object) {
         return Ok(tensor.owner().clone());
     }
-    if TypeInfo::of(object)?.torch_borrow().is_some() {
-        if let Some(storage) = storages::holder(object.py(), found) {
+    if is_lent_by_torch(object)? {
+        if let Some(owner) = torch::known_owner(object.py(), found) {
             check_unmoved(object, found)?;
-            return Ok(py_owner::of_storage(&storage));
+            return Ok(owner);
         }
-        let storage = torch::Storage::of(object)?;
-        storage.pin(found.device())?;
+        let storage = torch::Storage::pinned(object, found.device())?;
         check_unmoved(object, found)?;
-        storage.check_contains(found)?;
-        storage.remember(found)?;
-        return Ok(storage.into_owner());
+        return storage.into_owner_of(found);
     }
     let owner = if is_array(object) { owners::of_array(object)? } else { py_owner::owner(object) };
     check_unmoved(object, found)?;
@@ -101,10 +109,10 @@ pub fn check_described(description: &Description<'_, '_>) -> PyResult<()> {
     if description.owner.is_some() { Ok(()) } else { check_unmoved(&description.object, description.descriptor) }
 }
 
-impl<'py> Imported<'_, 'py> {
+impl<'a> Imported<'a> {
     /// Rejects memory that its array has moved since it was located.
     #[cold]
-    pub(super) fn check_unmoved(&self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+    pub fn check_unmoved(&self, object: &Bound<'a, PyAny>) -> PyResult<()> {
         let array = self.innermost(object);
         match own_classes::description(array) {
             Some(description) => check_unmoved(&description.object, self.descriptor),
@@ -113,7 +121,7 @@ impl<'py> Imported<'_, 'py> {
     }
 
     /// Takes the owner of the memory out; if the memory belongs to the object, makes an owner that keeps it in place.
-    pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    pub fn take_owner(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Owner> {
         self.owner.take().map_or_else(|| pinned(object, self.descriptor), Ok)
     }
 }

@@ -12,20 +12,19 @@ use crate::cuda;
 use crate::cuda::{Stream, current_stream};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{DeviceErrorKind, Error, ExchangeError};
-use crate::memory::cuda::{StreamUses, UsedStream, device_of_pointer};
+use crate::error::{DeviceErrorKind, Error};
+use crate::memory::cuda::{StreamUses, UsedStream};
 use crate::python::convert::stream::StreamArgument;
-use crate::python::convert::{args, errors, stream};
-use crate::python::import::imported::Imported;
+use crate::python::convert::{errors, stream};
 use crate::python::import::owners;
-use crate::python::import::request::{Ownership, Request};
+use crate::python::import::request::{Imported, Ownership, Request};
 use crate::python::sync;
 use crate::python::tensor_api;
 use crate::tensor::{Owner, Tensor};
 
 /// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
 /// the memory. `None` for a device without CUDA streams, or an unknown device.
-pub(super) fn stream_for_producer(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
+pub fn stream_for_producer(request: &Request<'_>, found: Option<Device>) -> PyResult<Option<i64>> {
     if let Some(stream) = request.stream.filter(|stream| !stream.is_none()) {
         return stream::number(stream);
     }
@@ -34,17 +33,13 @@ pub(super) fn stream_for_producer(request: &Request<'_, '_>, found: Option<Devic
 }
 
 /// Makes the consumer's stream, the caller's or else the current one, wait for the producer's work, and makes the owner wait
-/// for both before it releases the memory. `imported.producer_stream` is the stream on which the producer's work may still
+/// for both before it releases the memory. `out.producer_stream` is the stream on which the producer's work may still
 /// run. If it is `None`, the producer got the consumer's stream, unless its protocol takes no stream.
 ///
 /// Without CUDA no work is pending. Memory is still described then, and owned if the host can read it.
 #[cold]
-pub(super) fn order(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-    device: Device,
-) -> PyResult<()> {
+pub fn order(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<()> {
+    let device = out.descriptor.device();
     if !cuda::is_available() && (request.ownership == Ownership::Borrow || device.is_host_readable()) {
         return Ok(());
     }
@@ -57,10 +52,10 @@ pub(super) fn order(
         cuda::is_capturing(user, current.stream())?;
     }
     let owner = request.stream.map_or(Ok(None), stream::owner)?;
-    let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
+    let of_tensor = if out.owner.is_none() { owners::owner(object) } else { None };
     // The streams of memory that has come back are known, unless another library has it in between and names its own stream.
-    if imported.producer_stream.is_none()
-        && let Some(known) = imported.owner.as_ref().or(of_tensor.as_ref()).and_then(Owner::stream_uses)
+    if out.producer_stream.is_none()
+        && let Some(known) = out.owner.as_ref().or(of_tensor.as_ref()).and_then(Owner::stream_uses)
     {
         match argument {
             StreamArgument::NoSync => {}
@@ -71,7 +66,7 @@ pub(super) fn order(
         }
         return Ok(());
     }
-    let producer = imported.producer_stream.take().and_then(|number| u64::try_from(number).ok());
+    let producer = out.producer_stream.take().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| stream::borrowed(object, device, number)).transpose()?;
     // A producer that does not name its stream frees and reuses the memory in one that does not wait for our uses, unless they
     // are in the legacy default stream, which waits for blocking streams, and they for it.
@@ -97,7 +92,7 @@ pub(super) fn order(
         _ => order(&current),
     });
     let uses = uses.map_err(with_way_out)?;
-    imported.owner = imported.owner.take().map(|owner| owner.freed_after(uses));
+    out.owner = out.owner.take().map(|owner| owner.freed_after(uses));
     Ok(())
 }
 
@@ -131,13 +126,13 @@ fn with_way_out(error: Error) -> PyErr {
 /// Whether the table returns its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
 /// synchronizes the streams then.
 #[cold]
-pub(super) fn names_stream(table: &DLPackExchangeAPI, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn names_stream(table: &DLPackExchangeAPI, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stream)? != Some(-1))
 }
 
 /// Returns the number of the current stream of a table's library, if the table returns it.
 #[cold]
-pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
+pub fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
     let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
     let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
     // SAFETY: a function of the table, with a valid pointer for its result.
@@ -148,22 +143,4 @@ pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, dev
     // The driver's NULL is the legacy default stream.
     let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
     Ok(i64::try_from(handle).ok())
-}
-
-/// Returns the device that the driver knows for an address; for protocols that do not name the device.
-pub(super) fn device_at(address: u64) -> PyResult<Option<Device>> {
-    match usize::try_from(address) {
-        Ok(address) if address != 0 && cuda::is_available() => Ok(device_of_pointer(address)?),
-        _ => Ok(None),
-    }
-}
-
-/// Rejects a consumer's stream that differs from the producer's, if no driver can synchronize them.
-pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i64>) -> Result<(), ExchangeError> {
-    if found.is_none_or(|found| found == stream) {
-        return Ok(());
-    }
-    let allowed =
-        "the producer's own stream, or -1 for no synchronization, as there is no CUDA driver to synchronize streams";
-    Err(ExchangeError::new("stream", &allowed, &args::shown(wanted)))
 }

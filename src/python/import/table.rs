@@ -5,328 +5,235 @@
 //! object has is final: its errors, and the producer's, reach the caller.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::ffi::attach::release_deferred;
-use crate::python::import::imported::{Imported, Inner, Release};
-use crate::python::import::names::{Name, Names};
-use crate::python::import::request::{Ownership, Request, RequestAccess, is_never_array, not_an_array};
-use crate::python::import::type_info::{Framework, TypeInfo};
-use crate::python::import::unwrap::Peeled;
-use crate::python::import::wrapper::Wrapper;
+use crate::python::ffi::numpy_api;
+use crate::python::import::frameworks::Kind;
+use crate::python::import::pinned::pinned;
+use crate::python::import::request::not_an_array;
+use crate::python::import::request::{Imported, Inner, Ownership, Release, Request, RequestAccess};
+use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{
-    array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
-    gt_data_interface, hooks, host_device, jax, metadata, numpy, owners, stream_sync, unwrap,
+    array_interface, buffer, dlfield, dlpack, dlpack_c_exchange, gt_data_interface, metadata, numpy, stream_sync,
+    unwrap,
 };
 use crate::python::own_classes;
+use crate::python::py_owner::PyOwner;
 use crate::tensor::Tensor;
 
 /// Imports an object by one protocol: fills in the descriptor and the rest of the result. `false` if the object does not have it.
-type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'_, 'py>) -> PyResult<bool>;
+type Import = for<'a> fn(&Bound<'a, PyAny>, &Request<'_>, &mut Imported<'a>) -> PyResult<bool>;
 
-/// One protocol.
-struct Protocol {
-    name: &'static str,
-    import: Import,
-    /// Whether the descriptor then has all metadata of the object, and the object has no hooks.
-    has_metadata: bool,
-    /// The attributes, one of which an object with this protocol has; none if its type tells.
-    attributes: Names,
-}
-
-impl Protocol {
-    const fn of_type(name: &'static str, import: Import, has_metadata: bool) -> Protocol {
-        Protocol { name, import, has_metadata, attributes: Names::NONE }
-    }
-
-    /// Imports an object by this protocol. `false` if the object does not have it.
-    #[inline(always)]
-    fn import_by<'py>(
-        &self,
-        object: &Bound<'py, PyAny>,
-        request: &Request<'_, 'py>,
-        imported: &mut Imported<'_, 'py>,
-    ) -> PyResult<bool> {
-        let found = (self.import)(object, request, imported)?;
-        if found {
-            imported.protocol = self.name;
-            imported.has_all_metadata |= self.has_metadata;
-        }
-        Ok(found)
-    }
-
-    const fn of_attributes(name: &'static str, import: Import, attributes: &[Name]) -> Protocol {
-        Protocol { name, import, has_metadata: false, attributes: Names::of(attributes) }
-    }
-}
-
-/// The classes that are known by their address, tried first.
-static BY_CLASS: [Protocol; 2] =
-    [Protocol::of_type("numpy", numpy::import, true), Protocol::of_type("dlfield", dlfield::import, true)];
-
-const JAX: Protocol = Protocol::of_type("jax", jax::import, false);
-const BUILTIN: Protocol = Protocol::of_type("buffer", buffer::hold, true);
-
-/// The other protocols, tried if there is no wrapper to peel.
-static OTHERS: [Protocol; 10] = [
-    Protocol::of_type("numpy", numpy::import_subclass, false),
-    Protocol::of_attributes("dlpack", dlpack::import, &[Name::Dlpack]),
-    Protocol::of_type("dlpack", capsule::import, true),
-    Protocol::of_attributes("gt", gt_data_interface::import, &[Name::GtDataInterface, Name::GtInterface]),
-    Protocol::of_attributes("cuda-array-interface", cuda_array_interface::import_cuda, &[Name::CudaArrayInterface]),
-    Protocol::of_attributes("hip-array-interface", cuda_array_interface::import_hip, &[Name::HipArrayInterface]),
-    Protocol::of_attributes("array-interface", array_interface::import, &[Name::ArrayInterface]),
-    Protocol::of_attributes("array-struct", array_struct::import, &[Name::ArrayStruct]),
-    Protocol::of_type("buffer", buffer::import, false),
-    Protocol::of_attributes("array", array::import, &[Name::Array]),
+/// The protocols that are tried if neither the type decides nor there is a wrapper to peel.
+static OTHERS: [(&str, Import); 10] = [
+    ("numpy", numpy::import_subclass),
+    ("dlpack", dlpack::import),
+    ("dlpack", dlpack::import_capsule),
+    ("gt", gt_data_interface::import),
+    ("cuda-array-interface", array_interface::import_cuda),
+    ("hip-array-interface", array_interface::import_hip),
+    ("array-interface", array_interface::import),
+    ("array-struct", array_interface::import_struct),
+    ("buffer", buffer::import),
+    ("array", numpy::import_array_of),
 ];
 
-/// A stencil imports a host/device pair by its data interface, and runs the hooks of that around the call.
-const PAIR_FOR_STENCIL: Protocol = Protocol::of_type("dlfield", gt_data_interface::import, false);
-
 /// Imports an object: fills in the descriptor and the rest of the result. `false` if the object has no protocol.
-///
-/// Wrappers are peeled until an object with memory is left, which is imported. Then, from the inside out, a borrowed owner is made
-/// to keep the array of each wrapper as well, and streams are made to wait for the wrapper. The metadata comes last: the outermost
-/// object's counts first.
 #[inline]
-pub(super) fn import<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
+fn import<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<bool> {
     release_deferred(object.py());
-    if import_by_class(object, request, imported)? {
-        finish(object, request, imported)?;
-        complete(object, request, imported)?;
-        return Ok(true);
+    if import_by_class(object, request, out)? {
+        return complete(object, request, out).map(|()| true);
     }
     // Errors are discarded below, whose references PyO3 drops at once only if it knows that this thread is attached.
     Python::attach(|_| {
-        if import_by_info(object, request, imported)? {
-            finish(object, request, imported)?;
-        } else if !import_inside(object, request, imported)? {
-            return Ok(false);
+        if import_by_info(object, request, out)? || import_inside(object, request, out)? {
+            return complete(object, request, out).map(|()| true);
         }
-        complete(object, request, imported)?;
-        Ok(true)
+        Ok(false)
     })
 }
 
 /// Sets the metadata of an imported object, and checks that its memory has not moved since it was located.
 #[inline(always)]
-fn complete<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<()> {
+fn complete<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<()> {
     if let Some(given) = request.metadata
-        && (!given.is_empty() || imported.may_lack_metadata(object)?)
+        && !(given.is_empty() && out.has_all_metadata && out.inner.is_none())
     {
-        set_metadata(object, request, given, imported)?;
+        set_metadata(object, request, given, out)?;
     }
-    let asked_more = !imported.has_all_metadata || imported.descriptor.device() != Device::CPU;
-    if asked_more && imported.owner.is_none() && !imported.is_tensor {
+    let asked_more = !out.has_all_metadata || out.descriptor.device() != Device::CPU;
+    if asked_more && out.owner.is_none() && !out.is_tensor {
         // Hooks, labels and streams were asked for since the memory was located. A tensor keeps its memory for life.
-        imported.check_unmoved(object)?;
+        out.check_unmoved(object)?;
     }
     Ok(())
 }
 
-/// Imports an object of one of [`BY_CLASS`].
+/// Imports an object of a class that is known by its address. It has no hooks, and the descriptor has all of its metadata.
 #[inline(always)]
-fn import_by_class<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
-    for protocol in &BY_CLASS {
-        if protocol.import_by(object, request, imported)? {
-            return Ok(true);
-        }
+fn import_by_class<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<bool> {
+    if numpy_api::is_exact(object) {
+        numpy::import_struct(object, request, out)?;
+        out.protocol = "numpy";
+    } else if let Some(tensor) = own_classes::tensor(object) {
+        dlfield::import_tensor(object.py(), tensor, request, out)?;
+        out.protocol = "dlfield";
+    } else if let Some(description) = own_classes::description(object) {
+        dlfield::import_described(&description, request, out)?;
+        out.protocol = "dlfield";
+    } else {
+        return Ok(false);
     }
-    Ok(false)
+    out.has_all_metadata = true;
+    order_streams(object, request, out)?;
+    Ok(true)
 }
 
 /// Imports an object by the protocols that its type alone decides.
-fn import_by_info<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
+fn import_by_info<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<bool> {
     let info = TypeInfo::of(object)?;
-    if let Some(table) = info.table
-        && dlpack_c_exchange::import(object, &info, table, request, imported)?
+    out.protocol = if let Some(table) = info.table
+        && dlpack_c_exchange::import(object, &info, table, request, out)?
     {
-        imported.protocol = "dlpack-c";
-        return Ok(true);
-    }
-    match (info.framework, info.wrapper) {
-        (Framework::Jax, _) => JAX.import_by(object, request, imported),
-        (Framework::Builtin, _) => BUILTIN.import_by(object, request, imported),
-        (_, Some(Wrapper::Pair)) if request.access == RequestAccess::Stencil => {
-            PAIR_FOR_STENCIL.import_by(object, request, imported)
-        }
-        _ => Ok(false),
-    }
+        "dlpack-c"
+    } else if info.kind == Kind::Jax && buffer::import_jax(object, request, out)? {
+        "jax"
+    } else if info.kind == Kind::Pair
+        && request.access == RequestAccess::Stencil
+        && gt_data_interface::import(object, request, out)?
+    {
+        // A stencil imports the pair by its data interface, and runs the hooks of that around the call.
+        "dlfield"
+    } else {
+        return Ok(false);
+    };
+    finish(object, &info, request, out)
 }
 
-/// Imports an object by the first of [`OTHERS`] that it has, and finishes the import.
-fn import_by_attribute<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
+/// Imports an object by the first of [`OTHERS`] that it has.
+fn import_by_attribute<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<bool> {
     if is_never_array(object) {
         return Ok(false);
     }
-    for protocol in &OTHERS {
-        // Asked for each protocol anew: the look-up of one before may have run code, which may have added attributes.
-        let may_have = protocol.attributes.is_empty() || TypeInfo::of(object)?.may_have(object, protocol.attributes);
-        if may_have && protocol.import_by(object, request, imported)? {
-            // The attributes that may have metadata include those that may have hooks.
-            imported.has_all_metadata |= !TypeInfo::of(object)?.may_be_labelled(object);
-            finish(object, request, imported)?;
-            return Ok(true);
+    for (name, import) in &OTHERS {
+        if import(object, request, out)? {
+            out.protocol = name;
+            return finish(object, &TypeInfo::of(object)?, request, out);
         }
     }
     Ok(false)
 }
 
-/// As [`import`], for an object whose type does not decide: that object, or the array inside it.
-fn import_inside<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<bool> {
-    let mut wrappers = SmallVec::<[PeeledWrapper<'_, 'py>; 2]>::new();
+/// Imports the object, or the array inside it, after wrappers are peeled. From the inside out, a borrowed owner is then made to
+/// keep the array of each wrapper as well, and streams are made to wait for the wrapper.
+fn import_inside<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<bool> {
+    let mut wrappers = SmallVec::<[_; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if let Some((peeled, inner_request)) = peel(&current, &current_request, wrappers.is_empty())? {
+        if let Some((peeled, inner_request)) = unwrap::peel(&current, &current_request, wrappers.is_empty())? {
             let array = peeled.array.clone();
-            wrappers.push(PeeledWrapper { object: current, request: current_request, peeled });
+            wrappers.push((current, current_request, peeled));
             (current, current_request) = (array, inner_request);
-            if import_by_class(&current, &current_request, imported)?
-                || import_by_info(&current, &current_request, imported)?
-            {
-                finish(&current, &current_request, imported)?;
+            if import_by_class(&current, &current_request, out)? || import_by_info(&current, &current_request, out)? {
                 break;
             }
-        } else if import_by_attribute(&current, &current_request, imported)? {
+        } else if import_by_attribute(&current, &current_request, out)? {
             break;
         } else {
             return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
         }
     }
-    while let Some(PeeledWrapper { object, request, peeled }) = wrappers.pop() {
+    while let Some((object, request, peeled)) = wrappers.pop() {
         // A wrapper's array may be replaced at any time, so the owner keeps this array. That of a tensor keeps the memory by
         // itself, and knows the streams that work on it.
-        let owner = match imported.owner.take() {
-            Some(owner) if request.ownership == Ownership::Borrow && !imported.is_tensor => {
-                owners::owner_and_object(owner, &peeled.array)
+        let owner = match out.owner.take() {
+            Some(owner) if request.ownership == Ownership::Borrow && !out.is_tensor => {
+                owner.with(PyOwner::new(&peeled.array))
             }
             Some(owner) => owner,
-            None => imported.take_owner(&peeled.array)?,
+            None => pinned(&peeled.array, out.descriptor)?,
         };
-        imported.owner = Some(owner);
-        peeled.check(imported.descriptor.shape())?;
-        let (interface, inner) = (imported.interface.take(), imported.inner.take());
-        imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
-        order_streams(&object, &request, imported)?;
+        out.owner = Some(owner);
+        peeled.check(out.descriptor.shape())?;
+        let (interface, inner) = (out.interface.take(), out.inner.take());
+        out.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
+        order_streams(&object, &request, out)?;
     }
     Ok(true)
 }
 
-/// A wrapper that was peeled: the object, the request to it, and the array inside.
-struct PeeledWrapper<'a, 'py> {
-    object: Bound<'py, PyAny>,
-    request: Request<'a, 'py>,
-    peeled: Peeled<'py>,
-}
-
-/// Returns the array inside a wrapper, and the request to that; `None` for other objects. Only the `outermost` object is peeled as
-/// one of xarray or gt4py, which could contain itself; pairs are always peeled.
-fn peel<'a, 'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'a, 'py>,
-    outermost: bool,
-) -> PyResult<Option<(Peeled<'py>, Request<'a, 'py>)>> {
-    if host_device::is_pair(object)? {
-        let buffer = host_device::buffer(object, request.device.or(request.near), request.access)?;
-        // The pair has brought the buffer up to date for the access, so the buffer is only inspected.
-        let inspected = Request { near: None, access: RequestAccess::Inspect, ..*request };
-        return Ok(Some((Peeled::from(buffer), inspected)));
-    }
-    let peeled = if outermost { unwrap::peel(object, request)? } else { None };
-    Ok(peeled.map(|peeled| (peeled, *request)))
+/// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
+/// lists and tuples are often assigned to fields, so they are rejected early.
+fn is_never_array(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
 }
 
 /// Finishes the import of an object with memory: runs `acquire`, then makes streams wait. `acquire` comes first, as it may move
-/// elements on a device. Both may run Python code.
+/// elements on a device. Both may run Python code. Returns `true`.
 #[inline(always)]
-fn finish<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<()> {
-    if !imported.has_all_metadata && !imported.is_tensor {
-        hooks::run_acquire(object, request, imported)?;
+fn finish<'a>(
+    object: &Bound<'a, PyAny>,
+    info: &TypeInfo,
+    request: &Request<'_>,
+    out: &mut Imported<'a>,
+) -> PyResult<bool> {
+    out.has_all_metadata = !info.may_be_labelled(object);
+    if !out.has_all_metadata && !out.is_tensor {
+        gt_data_interface::run_acquire(object, request, out)?;
     }
-    order_streams(object, request, imported)
+    order_streams(object, request, out)?;
+    Ok(true)
 }
 
 /// Makes the consumer's stream wait for the producer's, for memory of CUDA.
 #[inline(always)]
-fn order_streams(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
-) -> PyResult<()> {
-    let device = imported.descriptor.device();
+fn order_streams(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Imported<'_>) -> PyResult<()> {
+    let device = out.descriptor.device();
     if device != Device::CPU && device.is_of_cuda() {
-        stream_sync::order(object, request, imported, device)?;
+        stream_sync::order(object, request, out)?;
     }
     Ok(())
 }
 
 /// Describes an object: fills in the descriptor and the rest of the result. An object without any protocol is an error.
 #[inline]
-pub fn describe<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<()> {
-    if import(object, request, imported)? { Ok(()) } else { Err(not_an_array(object)) }
+pub fn describe<'a>(object: &Bound<'a, PyAny>, request: &Request<'_>, out: &mut Imported<'a>) -> PyResult<()> {
+    if import(object, request, out)? { Ok(()) } else { Err(not_an_array(object)) }
 }
 
-/// Sets metadata on the descriptor: what the request gives, else the object's.
+/// Sets metadata on the descriptor: what the request gives first, then what the outermost object has.
 #[cold]
-fn set_metadata<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
+fn set_metadata<'a>(
+    object: &Bound<'a, PyAny>,
+    request: &Request<'_>,
     given: &Metadata,
-    imported: &mut Imported<'_, 'py>,
+    out: &mut Imported<'a>,
 ) -> PyResult<()> {
     let mut metadata = given.clone();
-    if imported.may_lack_metadata(object)? {
-        metadata = metadata::find(object, request.device, imported, metadata)?;
+    if !out.has_all_metadata || out.inner.is_some() {
+        let inner = out.inner.as_deref_mut();
+        metadata = metadata::find(object, request.device, &mut out.interface, inner, metadata)?;
     }
     if request.ownership == Ownership::Borrow {
         // A tensor derives its origin from the halo when asked; a descriptor does not.
         metadata = metadata.with_default_origin();
     }
-    Ok(imported.descriptor.relabel(metadata)?)
+    Ok(out.descriptor.relabel(metadata)?)
 }
 
 /// Imports an object as a tensor that owns its memory: fills in `tensor`, and returns the `release` hook. `None` if the object
 /// has no protocol. The request is a [`Request::sharing`] one.
-pub fn share<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    tensor: &mut Tensor,
-) -> PyResult<Option<Release>> {
+pub fn share(object: &Bound<'_, PyAny>, request: &Request<'_>, tensor: &mut Tensor) -> PyResult<Option<Release>> {
     debug_assert!(request.ownership == Ownership::Share, "a request for memory that does not outlive the call");
     if let Some(own) = own_classes::tensor(object) {
         // A clone keeps layout, padding and alignment, which a descriptor does not have.
@@ -334,9 +241,9 @@ pub fn share<'py>(
         if tensor.descriptor().device() != Device::CPU {
             // Only for the streams.
             let mut descriptor = tensor.descriptor().clone();
-            let mut imported = Imported::new(&mut descriptor);
-            imported.owner = Some(tensor.owner().clone());
-            order_streams(object, request, &mut imported)?;
+            let mut out = Imported::new(&mut descriptor);
+            out.owner = Some(tensor.owner().clone());
+            order_streams(object, request, &mut out)?;
         }
         if let Some(given) = request.metadata.filter(|given| !given.is_empty()) {
             tensor.relabel(given.clone())?;
@@ -346,14 +253,17 @@ pub fn share<'py>(
     #[allow(unsafe_code, reason = "the producer promises that its memory is valid")]
     // SAFETY: by its protocol the producer promises that the memory is valid as long as the owner lives, which is set below.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
-    let mut imported = Imported::new(descriptor);
-    if !import(object, request, &mut imported)? {
+    let mut out = Imported::new(descriptor);
+    if !import(object, request, &mut out)? {
         return Ok(None);
     }
-    *owner = imported.take_owner(object)?;
-    let Imported { inner, release, promise, .. } = imported;
-    let of_inner = || Some(own_classes::tensor(&inner.as_ref()?.array)?.promise().clone());
-    if let Some(promise) = promise.map(|promise| *promise).or_else(of_inner) {
+    *owner = out.take_owner(object)?;
+    let release = std::mem::take(&mut out.release);
+    let of_inner = |inner: &Inner<'_>| Some(own_classes::tensor(&inner.array)?.promise().clone());
+    let promise = out.promise.take().map(|promise| *promise);
+    let promise = promise.or_else(|| out.inner.as_deref().and_then(of_inner));
+    drop(out);
+    if let Some(promise) = promise {
         tensor.adopt_promise(promise);
     }
     Ok(Some(release))

@@ -6,24 +6,33 @@
 
 #![allow(unsafe_code, reason = "PyTorch's table of C functions is called")]
 
-use dlpark::ffi::{DLDataTypeCode, DLPackVersion};
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use dlpark::DlpackFlags;
+use dlpark::ffi::{DLDataTypeCode, DLTensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::{ExchangeError, ExchangeErrorKind};
-use crate::python::ffi::dlpack_c::{BORROW, Borrow, read_lent};
+use crate::protocol::dlpack;
+use crate::python::convert::errors;
 use crate::python::ffi::new_error::new_error;
-use crate::python::import::exchange_errors::{self, failed};
-use crate::python::import::imported::Imported;
-use crate::python::import::request::{Ownership, Request};
-use crate::python::import::storages;
+use crate::python::import::frameworks::TorchTable;
+use crate::python::import::request::{Imported, Ownership, Request};
+use crate::python::import::torch_errors;
 use crate::python::py_owner;
 use crate::tensor::Owner;
+
+/// The name of the function in error messages.
+const BORROW: &str = "__dlpack_c_exchange_api__.dltensor_from_py_object_no_sync";
 
 /// Attributes of PyTorch's classes, looked up once. Methods are those of the base class, even if a subclass overrides them.
 struct Api {
@@ -93,13 +102,12 @@ fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, work: impl FnOnce() -> P
 }
 
 /// The current storage of a tensor.
-pub(super) struct Storage<'py>(Bound<'py, PyAny>);
+pub struct Storage<'py>(Bound<'py, PyAny>);
 
 impl<'py> Storage<'py> {
     /// Returns the storage of a tensor. An active mode of PyTorch may run Python code here.
-    pub(super) fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
-        let py = tensor.py();
-        let api = Api::get(py)?;
+    fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
+        let api = Api::get(tensor.py())?;
         let storage = without_subclass(tensor, || call(&api.untyped_storage, tensor))?;
         if storage.get_type_ptr() == api.storage.as_ptr().cast() {
             return Ok(Storage(storage));
@@ -108,22 +116,15 @@ impl<'py> Storage<'py> {
         Err(ExchangeError::new("untyped_storage()", &allowed, &got).into())
     }
 
-    /// Whether all elements of a field are in the storage's memory. Does not call back into Python code.
-    fn contains(&self, field: &Descriptor) -> PyResult<bool> {
-        py_owner::has_elements(&self.0, field)
+    /// Returns the storage of a tensor on a device, made non-resizable as `torch.Tensor.numpy` does, but for every dtype. A storage
+    /// on another device than the host has no such switch. May run Python code.
+    pub fn pinned(tensor: &Bound<'py, PyAny>, device: Device) -> PyResult<Storage<'py>> {
+        let storage = Storage::of(tensor)?;
+        storage.pin(device)?;
+        Ok(storage)
     }
 
-    pub(super) fn check_contains(&self, field: &Descriptor) -> PyResult<()> {
-        if self.contains(field)? {
-            return Ok(());
-        }
-        let (got, allowed) = ("a storage without the tensor's memory".to_owned(), "the storage of the tensor's memory");
-        Err(ExchangeError::new("untyped_storage()", &allowed, &got).into())
-    }
-
-    /// Makes the storage non-resizable, as `torch.Tensor.numpy` does, but for every dtype. A storage on a device has no such
-    /// switch.
-    pub(super) fn pin(&self, device: Device) -> PyResult<()> {
+    fn pin(&self, device: Device) -> PyResult<()> {
         let py = self.0.py();
         if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {
             return Ok(());
@@ -137,88 +138,123 @@ impl<'py> Storage<'py> {
         Ok(())
     }
 
-    /// Returns an owner of the storage.
-    pub(super) fn into_owner(self) -> Owner {
-        py_owner::of_storage(&self.0)
-    }
-
-    /// Caches the storage, which is pinned, as the one with the field's memory.
-    pub(super) fn remember(&self, field: &Descriptor) -> PyResult<()> {
-        if field.device() != Device::CPU {
-            return Ok(());
+    /// Returns an owner of the storage, which is pinned, and caches it. Rejects a field with elements elsewhere.
+    pub fn into_owner_of(self, field: &Descriptor) -> PyResult<Owner> {
+        if !py_owner::has_elements(&self.0, field)? {
+            let (got, allowed) =
+                ("a storage without the tensor's memory".to_owned(), "the storage of the tensor's memory");
+            return Err(ExchangeError::new("untyped_storage()", &allowed, &got).into());
         }
-        storages::remember(&self.0, field, py_owner::memory_of(&self.0)?)
+        if field.device() == Device::CPU {
+            let known =
+                Known { storage: PyWeakrefReference::new(&self.0)?.unbind(), memory: py_owner::memory_of(&self.0)? };
+            // The replaced entry is dropped outside the borrow: its drop may run Python code.
+            let old = KNOWN.with(|all| all.try_borrow_mut().ok().and_then(|mut all| all[place(field)].replace(known)));
+            drop(old);
+        }
+        Ok(py_owner::of_storage(&self.0))
     }
 }
 
+/// A pinned storage, and the addresses of its memory while it lives.
+struct Known {
+    storage: Py<PyWeakrefReference>,
+    memory: Range<usize>,
+}
+
+const STORAGES: usize = 64;
+
+thread_local! {
+    /// The pinned storages by the address of a field's first element; fields with the same place replace each other. Getting a
+    /// tensor's storage and its memory takes twice as long as describing the tensor.
+    static KNOWN: RefCell<[Option<Known>; STORAGES]> = const { RefCell::new([const { None }; STORAGES]) };
+}
+
+fn place(field: &Descriptor) -> usize {
+    (field.ptr().addr() >> 6 ^ field.ptr().addr() >> 12) % STORAGES
+}
+
+/// Returns an owner of the storage that has the field's elements, if it is cached. Runs no Python code.
+#[inline]
+pub fn known_owner(py: Python<'_>, field: &Descriptor) -> Option<Owner> {
+    if field.device() != Device::CPU {
+        return None;
+    }
+    let (storage, start) = KNOWN.with(|known| {
+        let known = known.try_borrow().ok()?;
+        let Known { storage, memory } = known[place(field)].as_ref()?;
+        let (low, high) = field.reach();
+        let is_inside = memory.start <= low && high <= memory.end;
+        if is_inside { Some((storage.bind(py).upgrade()?, memory.start)) } else { None }
+    })?;
+    // `share_memory_` gives a storage other memory, pinned or not; its size stays.
+    py_owner::start_of(&storage).is_ok_and(|now| now == start).then(|| py_owner::of_storage(&storage))
+}
+
 /// Imports a tensor by its borrowed `DLTensor`. A borrowed import has no owner; a shared one owns the storage.
-pub(super) fn import(
+pub fn import(
     tensor: &Bound<'_, PyAny>,
-    version: DLPackVersion,
-    borrow: Borrow,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_, '_>,
+    table: &TorchTable,
+    request: &Request<'_>,
+    out: &mut Imported<'_>,
 ) -> PyResult<bool> {
     // Before the memory is described: Python code may run here.
     refuse_more(tensor, request, false)?;
-    describe(tensor, version, borrow, imported.descriptor)?;
+    describe(tensor, table, out.descriptor)?;
     // Only complex numbers are conjugated; to ask takes as long as to describe.
-    if imported.descriptor.dtype().code() == DLDataTypeCode::COMPLEX {
+    if out.descriptor.dtype().code() == DLDataTypeCode::COMPLEX {
         refuse_lazy(tensor, true)?;
-        describe(tensor, version, borrow, imported.descriptor)?;
+        describe(tensor, table, out.descriptor)?;
     }
     if request.ownership == Ownership::Borrow {
-        return Ok(imported.borrowed());
+        return Ok(true);
     }
-    if let Some(storage) = storages::holder(tensor.py(), imported.descriptor) {
-        return Ok(imported.owned(py_owner::of_storage(&storage)));
+    if let Some(owner) = known_owner(tensor.py(), out.descriptor) {
+        return Ok(out.owned(owner));
     }
-    let storage = Storage::of(tensor)?;
-    storage.pin(imported.descriptor.device())?;
+    let storage = Storage::pinned(tensor, out.descriptor.device())?;
     // Described again, now that nothing moves the memory: the calls above may have run Python code.
-    describe(tensor, version, borrow, imported.descriptor)?;
-    storage.check_contains(imported.descriptor)?;
-    storage.remember(imported.descriptor)?;
-    Ok(imported.owned(storage.into_owner()))
+    describe(tensor, table, out.descriptor)?;
+    Ok(out.owned(storage.into_owner_of(out.descriptor)?))
 }
 
 /// Returns an owner that keeps `owner`, that of a tensor's managed tensor, and the storage with the memory. A copy is in no
 /// storage of the tensor: its owner is returned as it is.
-pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: &Descriptor) -> PyResult<Owner> {
+pub fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: &Descriptor) -> PyResult<Owner> {
     let storage = Storage::of(tensor)?;
-    if !storage.contains(descriptor)? {
+    if !py_owner::has_elements(&storage.0, descriptor)? {
         return Ok(owner);
     }
     storage.pin(descriptor.device())?;
-    Ok(storage.into_owner().with(owner))
+    Ok(py_owner::of_storage(&storage.0).with(owner))
 }
 
-/// Describes a tensor by its borrowed `DLTensor`.
+/// Describes a tensor by the `DLTensor` that PyTorch's table lends.
 #[inline]
-pub(super) fn describe(
-    tensor: &Bound<'_, PyAny>,
-    version: DLPackVersion,
-    borrow: Borrow,
-    descriptor: &mut Descriptor,
-) -> PyResult<()> {
-    match read_lent(tensor, version, borrow, descriptor) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(failed(tensor, BORROW, PyErr::take(tensor.py()))),
-        Err(error) => Err(explained(tensor, error)),
-    }
+pub fn describe(tensor: &Bound<'_, PyAny>, table: &TorchTable, descriptor: &mut Descriptor) -> PyResult<()> {
+    let mut lent = MaybeUninit::<DLTensor>::uninit();
+    // SAFETY: the function is from the table of the object's type; on success the struct is filled, and its shape and strides
+    // live until control returns to the producer. They are copied here.
+    let read = unsafe {
+        if (table.borrow)(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
+            return Err(explained(tensor, errors::exception_set_by(BORROW, tensor)));
+        }
+        dlpack::read_into(descriptor, lent.assume_init_ref(), Some(table.version), DlpackFlags::empty())
+    };
+    read.map_err(|error| explained(tensor, error.into()))
 }
 
 /// Returns the error for a tensor that cannot be imported, with what PyTorch says of it.
 #[cold]
-pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    let (Ok(error) | Err(error)) = without_subclass(tensor, || Ok(exchange_errors::explained(tensor, error)));
+pub fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let (Ok(error) | Err(error)) = without_subclass(tensor, || Ok(torch_errors::explained(tensor, error)));
     error
 }
 
 /// Rejects a tensor that is more than the elements in its memory: one that autograd tracks, if the request needs that, and one
 /// that is negated lazily, or conjugated if it `may_be_complex`. Python code may run: methods of a subclass, modes of PyTorch,
 /// and other threads.
-pub(super) fn refuse_more(tensor: &Bound<'_, PyAny>, request: &Request<'_, '_>, may_be_complex: bool) -> PyResult<()> {
+pub fn refuse_more(tensor: &Bound<'_, PyAny>, request: &Request<'_>, may_be_complex: bool) -> PyResult<()> {
     if request.writes_or_keeps() {
         refuse_grad(tensor)?;
     }

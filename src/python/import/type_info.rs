@@ -2,30 +2,67 @@
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
-use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyType};
+use pyo3::types::{PyString, PyType};
 use pyo3::{ffi, intern};
 
-use crate::python::ffi::getattr::{Method, loaded};
-use crate::python::ffi::types::{InstanceDict, TypeCache, TypeVersion};
-use crate::python::ffi::{dlpack_c, getattr};
-use crate::python::import::names::{Name, Names};
-use crate::python::import::wrapper::Wrapper;
-use crate::python::{interrupt, tensor_api};
+use crate::python::ffi::getattr::{self, interned};
+use crate::python::import::frameworks::{Kind, TorchTable, exchange_table, torch_table_of};
 
-/// The framework that the instances' type belongs to.
+interned! {
+    /// An attribute that is looked up for a protocol or for metadata.
+    pub enum Name {
+        Dlpack = "__dlpack__",
+        DlpackDevice = "__dlpack_device__",
+        GtDataInterface = "__gt_data_interface__",
+        GtInterface = "__gt_interface__",
+        CudaArrayInterface = "__cuda_array_interface__",
+        HipArrayInterface = "__hip_array_interface__",
+        ArrayInterface = "__array_interface__",
+        ArrayStruct = "__array_struct__",
+        Array = "__array__",
+        GtDims = "__gt_dims__",
+        Dims = "dims",
+        GtOrigin = "__gt_origin__",
+        DefaultOrigin = "default_origin",
+    }
+}
+
+/// A set of names.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framework {
-    Torch,
-    Jax,
-    /// The class `dlfield.Tensor`, as an extension outside dlfield's own module sees it.
-    Dlfield,
-    /// None: one of Python's own types whose objects are buffers.
-    Builtin,
-    Other,
+pub struct Names(u16);
+
+impl Names {
+    /// The attributes that may have hooks.
+    const INTERFACES: Names = Names::of(&[Name::GtDataInterface, Name::GtInterface]);
+
+    /// The attributes that may have metadata; they include those that may have hooks.
+    const LABELS: Names =
+        Names::of(&[Name::GtDims, Name::Dims, Name::GtOrigin, Name::DefaultOrigin]).with(Names::INTERFACES);
+
+    pub const fn of(names: &[Name]) -> Names {
+        let (mut bits, mut place) = (0, 0);
+        while place < names.len() {
+            bits |= 1 << names[place] as u16;
+            place += 1;
+        }
+        Names(bits)
+    }
+
+    const fn with(self, other: Names) -> Names {
+        Names(self.0 | other.0)
+    }
+
+    /// Whether the two have any name in common.
+    pub const fn meets(self, other: Names) -> bool {
+        self.0 & other.0 != 0
+    }
 }
 
 /// Where an instance may have attributes of its own.
@@ -33,109 +70,117 @@ pub(super) enum Framework {
 enum Instance {
     /// Nowhere.
     Never,
-    /// In its `__dict__`, which may be created to look into it.
-    InDictionary { place: InstanceDict, may_create: bool },
+    /// In its `__dict__`, whose pointer is at this offset in the object; it may be NULL.
+    At(usize),
+    /// In a `__dict__` that only the interpreter finds, and creates to look into it, which slows every later access.
+    Managed,
     /// Anywhere: only a look-up tells.
     Anywhere,
 }
 
 /// What the importers need to know about a type.
 #[derive(Clone, Copy)]
-pub(super) struct TypeInfo {
+pub struct TypeInfo {
+    pub kind: Kind,
     /// The table of DLPack's C exchange API.
-    pub(super) table: Option<&'static DLPackExchangeAPI>,
-    pub(super) framework: Framework,
-    pub(super) wrapper: Option<Wrapper>,
-    /// The function that borrows the `DLTensor` of a PyTorch tensor.
-    borrow: Option<dlpack_c::Borrow>,
+    pub table: Option<&'static DLPackExchangeAPI>,
+    /// How PyTorch lends the memory of its tensors.
+    pub torch: Option<&'static TorchTable>,
     /// The protocol attributes that the type has.
     on_type: Names,
-    /// Those of them that are methods, which every instance has. Properties and slots may be empty.
-    methods: Names,
     instance: Instance,
 }
 
+/// A type in one version (`tp_version_tag`). The interpreter gives each type a version that no other type ever had, and a new one
+/// whenever the type or one of its bases changes. So what is known of a version stays true, also if a type dies and another one
+/// gets its address. 0 means no version.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TypeVersion {
+    ty: *mut ffi::PyTypeObject,
+    version: u32,
+}
+
+const ENTRIES: usize = 64;
+
 thread_local! {
-    static KNOWN: TypeCache<TypeInfo> = const { TypeCache::new() };
+    /// Direct-mapped by the type's address; types with the same slot replace each other.
+    static KNOWN: [Cell<Option<(TypeVersion, TypeInfo)>>; ENTRIES] = const { [const { Cell::new(None) }; ENTRIES] };
+}
+
+impl TypeVersion {
+    /// The current version of an object's type.
+    #[inline]
+    fn of(object: &Bound<'_, PyAny>) -> TypeVersion {
+        let ty = object.get_type_ptr();
+        // SAFETY: the type of a live object. Without the GIL other threads may change the field, which the interpreter then does
+        // atomically too.
+        let version = unsafe { AtomicU32::from_ptr(&raw mut (*ty).tp_version_tag) }.load(Ordering::Acquire);
+        TypeVersion { ty, version }
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        (self.ty.addr() >> 4 ^ self.ty.addr() >> 10) % ENTRIES
+    }
 }
 
 impl TypeInfo {
     /// Returns the info of an object's type. Looking up a type that is not cached may call back into Python code.
     #[inline]
-    pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
-        match KNOWN.try_with(|known| known.get(object)) {
-            Ok(Some(info)) => Ok(info),
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
+        let current = TypeVersion::of(object);
+        match KNOWN.try_with(|known| known[current.slot()].get()) {
+            Ok(Some((known, info))) if known == current && current.version != 0 => Ok(info),
             _ => TypeInfo::find(object),
         }
     }
 
     #[cold]
     fn find(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
-        if !TypeVersion::of(object).is_assigned() {
+        if TypeVersion::of(object).version == 0 {
             assign_version(&object.get_type())?;
         }
-        // The version first: the calls below may run code of a metaclass, which may change the type. Both at once: the object may
-        // get another type.
+        // The version first: the calls below may run code of a metaclass, which may change the type, and then the entry is never
+        // used. Both at once: the object may get another type.
         let (version, ty) = (TypeVersion::of(object), &object.get_type());
-        let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
-        let (on_type, methods) = on_type(ty);
-        let instance = Instance::of(ty, framework, wrapper);
-        let table = dlpack_c::table(ty)?;
-        let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
-        let info = TypeInfo { table, framework, wrapper, borrow, on_type, methods, instance };
+        let kind = Kind::of(ty)?;
+        let table = exchange_table(ty)?;
+        let torch = table.filter(|_| kind == Kind::Torch).map_or(Ok(None), |table| torch_table_of(ty, table))?;
+        let info = TypeInfo { kind, table, torch, on_type: on_type(ty), instance: Instance::of(ty, kind) };
         // A thread that is about to end has no cache any more.
-        let _ = KNOWN.try_with(|known| known.set(version, info));
+        let _ = KNOWN.try_with(|known| known[version.slot()].set(Some((version, info))));
         Ok(info)
-    }
-
-    /// Returns the function that borrows the `DLTensor` of a PyTorch tensor. It has no read-only flag. Only PyTorch's own
-    /// tensors are known to be writable; other libraries export a managed tensor.
-    #[inline]
-    pub(super) fn torch_borrow(&self) -> Option<dlpack_c::Borrow> {
-        self.borrow
-    }
-
-    /// Whether the type has this attribute.
-    #[inline]
-    pub(super) fn has_on_type(&self, name: Name) -> bool {
-        self.on_type.meets(name.into())
     }
 
     /// Whether the object may have one of these attributes. Does not call back into Python code.
     #[inline]
-    pub(super) fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
-        self.on_type.meets(names)
-            || match self.instance {
-                Instance::Never => false,
-                Instance::Anywhere => true,
-                // SAFETY: this is the info of the object's type.
-                Instance::InDictionary { place, may_create } => !unsafe { place.is_empty(object, may_create) },
-            }
-    }
-
-    fn method<'a, 'py>(&self, object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
-        let text = name.text(object.py());
-        if self.methods.meets(name.into()) {
-            return Ok(Some(Method::OfType(object, text)));
-        }
-        if !self.may_have(object, name.into()) {
-            return Ok(None);
-        }
-        Ok(getattr::getattr_opt(object, text)?.map(Method::Value))
-    }
-
-    /// Whether the object may have a data interface with hooks.
-    #[inline]
-    pub(super) fn may_have_hooks(&self, object: &Bound<'_, PyAny>) -> bool {
-        // The data interface of `dlfield.Tensor` has no hooks, and takes a microsecond to make.
-        self.framework != Framework::Dlfield && self.may_have(object, Name::INTERFACES)
+    pub fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
+        // SAFETY: this is the info of the object's type.
+        self.on_type.meets(names) || unsafe { self.instance.may_have_any(object) }
     }
 
     /// Whether the object may state metadata.
     #[inline]
-    pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.may_have(object, Name::LABELS)
+    pub fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.may_have(object, Names::LABELS)
     }
+}
+
+/// Whether the object may have a data interface with hooks.
+pub fn may_have_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let info = TypeInfo::of(object)?;
+    // The data interface of `dlfield.Tensor` has no hooks, and takes a microsecond to make.
+    Ok(info.kind != Kind::Dlfield && info.may_have(object, Names::INTERFACES))
+}
+
+/// Returns what the object's type is.
+pub fn kind_of(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
+    Ok(TypeInfo::of(object)?.kind)
+}
+
+/// Whether the memory of the object is described by the `DLTensor` that PyTorch's table lends.
+pub fn is_lent_by_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(TypeInfo::of(object)?.torch.is_some())
 }
 
 /// Has the interpreter assign a version to a type, as it does with the first look-up of an attribute. Runs no code of a metaclass.
@@ -143,104 +188,33 @@ fn assign_version(ty: &Bound<'_, PyType>) -> PyResult<()> {
     let py = ty.py();
     // No type has this attribute, so the look-up finds no descriptor to call.
     let absent = intern!(py, "__dlfield__");
-    let looked_up = py.get_type::<PyType>().call_method1(intern!(py, "__getattribute__"), (ty, absent));
-    match looked_up {
+    match py.get_type::<PyType>().call_method1(intern!(py, "__getattribute__"), (ty, absent)) {
         Err(error) if !error.is_instance_of::<PyAttributeError>(py) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// `torch.Tensor`, and its table's function for a borrowed `DLTensor`.
-pub(super) struct TorchTable {
-    tensor: Py<PyType>,
-    pub(super) version: DLPackVersion,
-    pub(super) borrow: dlpack_c::Borrow,
-}
-
-static TORCH_TABLE: PyOnceLock<TorchTable> = PyOnceLock::new();
-
-/// Returns the function that borrows the `DLTensor` of a PyTorch tensor of this type; `None` if the type's table is not that of
-/// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
-fn torch_borrow(
-    ty: &Bound<'_, PyType>,
-    table: Option<&'static DLPackExchangeAPI>,
-) -> PyResult<Option<dlpack_c::Borrow>> {
-    let (Some(table), Some(tensor)) = (table, torch_tensor(ty.py())?) else { return Ok(None) };
-    let tensor = tensor.cast_into::<PyType>()?;
-    let plain = dlpack_c::table(&tensor)?;
-    let borrow =
-        table.dltensor_from_py_object_no_sync.filter(|_| plain.is_some_and(|plain| std::ptr::eq(plain, table)));
-    if let Some(borrow) = borrow {
-        TORCH_TABLE.get_or_init(ty.py(), || TorchTable {
-            tensor: tensor.unbind(),
-            version: table.header.version,
-            borrow,
-        });
-    }
-    Ok(borrow)
-}
-
-/// Returns the function that described a PyTorch tensor before; `None` for other objects. Runs no
-/// Python code, also if the tensor's class has changed since.
-pub(super) fn torch_table(object: &Bound<'_, PyAny>) -> Option<&'static TorchTable> {
-    let known = TORCH_TABLE.get(object.py())?;
-    // SAFETY: two live types.
-    let derived = unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), known.tensor.as_ptr().cast()) != 0 };
-    derived.then_some(known)
-}
-
-/// Returns `torch.Tensor`; `None` if PyTorch is not imported, or is still being imported and has no class yet.
-fn torch_tensor(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    match loaded(py, "torch")? {
-        Some(torch) => torch.getattr_opt(intern!(py, "Tensor")),
-        None => Ok(None),
-    }
-}
-
 /// Returns an attribute of the object; `None` if it is absent.
 pub fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if TypeInfo::of(object)?.may_have(object, name.into()) {
-        getattr::getattr_opt(object, name.text(object.py()))
+    if TypeInfo::of(object)?.may_have(object, Names::of(&[name])) {
+        getattr::getattr_opt(object, name.interned(object.py()))
     } else {
         Ok(None)
     }
 }
 
-/// Returns a method of the object; `None` if it is absent.
-pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
-    TypeInfo::of(object)?.method(object, name)
-}
-
-/// Returns the method `__dlpack__` of the object, and the info of its type; `None` if it is absent.
-#[inline]
-pub(super) fn dlpack_method<'a, 'py>(object: &'a Bound<'py, PyAny>) -> PyResult<Option<(TypeInfo, Method<'a, 'py>)>> {
-    let info = TypeInfo::of(object)?;
-    Ok(info.method(object, Name::Dlpack)?.map(|method| (info, method)))
-}
-
-/// Returns the protocol attributes that a type has, and those of them that are methods.
-fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
-    let (mut found, mut methods) = (Names::NONE, Names::NONE);
-    let ordinary = has_ordinary_attributes(ty);
+/// Returns the protocol attributes that a type has.
+fn on_type(ty: &Bound<'_, PyType>) -> Names {
+    let mut found = Names::of(&[]);
     for name in Name::ALL {
-        let Some(value) = getattr::on_type(ty, name.text(ty.py())) else { continue };
-        if repeats(&value) {
-            continue;
-        }
-        found.insert(name);
-        // SAFETY: the type of a live object.
-        let flags = unsafe { ffi::PyType_GetFlags(value.get_type_ptr()) };
-        if ordinary && flags & ffi::Py_TPFLAGS_METHOD_DESCRIPTOR != 0 {
-            methods.insert(name);
+        // What `dlfield.xarray` registers only repeats metadata of the object and of the array inside, which are looked up anyway.
+        let repeats =
+            |value: &Bound<'_, PyAny>| getattr::module_of(&value.get_type()).as_deref() == Some("dlfield.xarray");
+        if getattr::on_type(ty, name.interned(ty.py())).is_some_and(|value| !repeats(&value)) {
+            found = found.with(Names::of(&[name]));
         }
     }
-    (found, methods)
-}
-
-/// Whether an attribute of a type is one that `dlfield.xarray` registered. It only repeats metadata of the object and of the
-/// array inside, which are looked up anyway.
-fn repeats(value: &Bound<'_, PyAny>) -> bool {
-    getattr::module_of(&value.get_type()).is_some_and(|module| module == "dlfield.xarray")
+    found
 }
 
 /// Whether instances use the interpreter's own attribute look-up, not code of the type.
@@ -250,59 +224,57 @@ fn has_ordinary_attributes(ty: &Bound<'_, PyType>) -> bool {
     getattr.is_some_and(|getattr| std::ptr::fn_addr_eq(getattr, ffi::PyObject_GenericGetAttr as ffi::getattrofunc))
 }
 
-/// Whether this is one of Python's own types whose objects are buffers.
-fn is_builtin(ty: &Bound<'_, PyType>) -> bool {
-    let py = ty.py();
-    ty.is(py.get_type::<PyMemoryView>()) || ty.is(py.get_type::<PyByteArray>()) || ty.is(py.get_type::<PyBytes>())
-}
-
-impl Framework {
-    fn of(ty: &Bound<'_, PyType>) -> PyResult<Framework> {
-        let py = ty.py();
-        if is_builtin(ty) {
-            return Ok(Framework::Builtin);
-        }
-        if let Some(tensor) = torch_tensor(py)?
-            && ty.is_subclass(&tensor)?
-        {
-            return Ok(Framework::Torch);
-        }
-        if let Some(native) = loaded(py, "dlfield._native")?
-            && let Some(tensor) = getattr::getattr_opt(&native, intern!(py, "Tensor"))?
-            && ty.is(&tensor)
-        {
-            // Later imports find the table by the address of the type.
-            tensor_api::find(ty)?;
-            return Ok(Framework::Dlfield);
-        }
-        let from_jax = getattr::module_of(ty).is_some_and(|module| module.starts_with("jaxlib."));
-        let jax = from_jax && ty.name()? == "ArrayImpl";
-        Ok(if jax { Framework::Jax } else { Framework::Other })
-    }
-}
-
 impl Instance {
-    fn of(ty: &Bound<'_, PyType>, framework: Framework, wrapper: Option<Wrapper>) -> Instance {
-        if wrapper == Some(Wrapper::Xarray) {
-            // Its coordinates are attributes too, and looking up an absent attribute takes microseconds.
+    fn of(ty: &Bound<'_, PyType>, kind: Kind) -> Instance {
+        // xarray's coordinates are attributes too, and looking up an absent attribute takes microseconds.
+        if kind == Kind::Xarray {
             return Instance::Never;
         }
         if !has_ordinary_attributes(ty) {
             return Instance::Anywhere;
         }
-        // Attributes of tensors are rarely read, so that it may be created.
-        Instance::InDictionary { place: InstanceDict::of(ty), may_create: framework == Framework::Torch }
+        // SAFETY: a live type; these fields do not change once it is ready.
+        let (offset, flags) = unsafe { ((*ty.as_type_ptr()).tp_dictoffset, ffi::PyType_GetFlags(ty.as_type_ptr())) };
+        match usize::try_from(offset) {
+            Ok(offset) if flags & ffi::Py_TPFLAGS_MANAGED_DICT == 0 => {
+                if offset == 0 {
+                    Instance::Never
+                } else {
+                    Instance::At(offset)
+                }
+            }
+            // Attributes of tensors are rarely read, so that the dictionary may be created.
+            _ if kind == Kind::Torch => Instance::Managed,
+            _ => Instance::Anywhere,
+        }
     }
-}
 
-/// Whether the object is a JAX array, for the advice of an error.
-#[cold]
-pub fn is_jax(object: &Bound<'_, PyAny>) -> bool {
-    let found = TypeInfo::of(object).inspect_err(|error| interrupt::put_off(object.py(), error));
-    found.is_ok_and(|info| info.framework == Framework::Jax)
-}
-
-/// Whether the object is a PyTorch tensor, also of a subclass.
-pub fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(TypeInfo::of(object)?.framework == Framework::Torch)
+    /// Whether an object may have attributes except those of its type. Does not call back into Python code.
+    ///
+    /// # Safety
+    /// - This is that of the object's type.
+    #[inline]
+    unsafe fn may_have_any(self, object: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Instance::Never => false,
+            Instance::Anywhere => true,
+            Instance::At(offset) => {
+                // SAFETY: by the type's `tp_dictoffset` the object has the pointer there. Another thread may set it meanwhile.
+                let place = unsafe { AtomicPtr::<ffi::PyObject>::from_ptr(object.as_ptr().byte_add(offset).cast()) };
+                !place.load(Ordering::Relaxed).is_null()
+            }
+            Instance::Managed => {
+                // SAFETY: takes any object, and returns a new reference to its dictionary, or NULL with an error.
+                let found = unsafe { ffi::PyObject_GenericGetDict(object.as_ptr(), null_mut()) };
+                // SAFETY: a new reference, or NULL.
+                let Some(found) = (unsafe { Bound::from_owned_ptr_or_opt(object.py(), found) }) else {
+                    // Without memory for a dictionary: the look-ups report it.
+                    drop(PyErr::take(object.py()));
+                    return true;
+                };
+                // SAFETY: a live dictionary.
+                unsafe { ffi::PyDict_Size(found.as_ptr()) != 0 }
+            }
+        }
+    }
 }

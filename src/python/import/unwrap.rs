@@ -1,63 +1,101 @@
-//! Gets the array out of objects that wrap and label one: `xarray.DataArray` and `Variable`, and fields of `gt4py.next`.
-//!
-//! Neither library is imported here: such an object exists only if its library is imported.
+//! Gets the array out of objects that wrap one: `xarray.DataArray` and `Variable`, fields of `gt4py.next`, which label it, and
+//! host/device pairs (`dlfield.storage.SoftwareManagedGPUStorage`), which bring one of their two up to date.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::device::Device;
 use crate::dims::Dims;
 use crate::error::{Count, ExchangeError};
-use crate::layout::Extents;
-use crate::layout::Metadata;
+use crate::layout::{Extents, Metadata};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
-use crate::python::ffi::refcount::is_fresh;
-use crate::python::import::request::{Request, refused_copy};
-use crate::python::import::type_info::TypeInfo;
-use crate::python::import::wrapper::Wrapper;
+use crate::python::ffi::numpy_api::is_fresh;
+use crate::python::import::frameworks::Kind;
+use crate::python::import::request::{Request, RequestAccess};
+use crate::python::import::type_info::{TypeInfo, kind_of};
 
 /// The array inside a wrapper.
-pub(super) struct Peeled<'py> {
-    pub(super) array: Bound<'py, PyAny>,
+pub struct Peeled<'py> {
+    pub array: Bound<'py, PyAny>,
     /// The domain, if the wrapper is a field of `gt4py.next`.
     ranges: Option<Vec<Range>>,
 }
 
-/// Returns the array inside a wrapper; `None` for other objects. Rejects an array made for this call if the request forbids
-/// copies.
-pub(super) fn peel<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>) -> PyResult<Option<Peeled<'py>>> {
-    let Some(array) = inner_of(object)? else { return Ok(None) };
+/// Returns the array inside a wrapper, and the request to that; `None` for other objects. Only the `outermost` object is peeled as
+/// one of xarray or gt4py, which could contain itself; pairs are always peeled. Rejects an array made for this call if the request
+/// forbids copies.
+pub fn peel<'a, 'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'a>,
+    outermost: bool,
+) -> PyResult<Option<(Peeled<'py>, Request<'a>)>> {
+    if kind_of(object)? == Kind::Pair {
+        let array = buffer(object, request.device.or(request.near), request.access)?;
+        // The pair has brought the buffer up to date for the access, so the buffer is only inspected.
+        let inspected = Request { near: None, access: RequestAccess::Inspect, ..*request };
+        return Ok(Some((Peeled { array, ranges: None }, inspected)));
+    }
+    let Some(array) = (if outermost { inner_of(object)? } else { None }) else { return Ok(None) };
     // Before the import: this runs Python code, which may move memory that is described already.
-    let ranges = if is_field(object)? { Some(ranges(object)?) } else { None };
+    let ranges = if kind_of(object)? == Kind::Field { Some(ranges(object)?) } else { None };
     if request.rejects_copy() && is_fresh(&array) {
         let reason = "the object has no array in memory, and makes one for each call: load it first";
-        return Err(refused_copy(request.ownership, reason).into());
+        return Err(request.refused_copy(reason).into());
     }
-    Ok(Some(Peeled { array, ranges }))
+    Ok(Some((Peeled { array, ranges }, *request)))
 }
 
-impl<'py> From<Bound<'py, PyAny>> for Peeled<'py> {
-    fn from(array: Bound<'py, PyAny>) -> Self {
-        Peeled { array, ranges: None }
+/// Returns the buffer that `device` can use, brought up to date for the access.
+fn buffer<'py>(pair: &Bound<'py, PyAny>, device: Option<Device>, access: RequestAccess) -> PyResult<Bound<'py, PyAny>> {
+    let access = match access {
+        RequestAccess::Inspect => "",
+        RequestAccess::Read => "r",
+        // Whether the stencil writes is not known here.
+        RequestAccess::Stencil | RequestAccess::Write => "rw",
+    };
+    pair.call_method1(intern!(pair.py(), "_buffer"), (device.map(|device| device.to_string()), access))
+}
+
+/// Brings the buffer on `device` up to date again, if a host/device pair was described and the description is used.
+pub fn refresh_described(object: &Bound<'_, PyAny>, device: Device, access: RequestAccess) -> PyResult<()> {
+    if access.accesses_elements() && kind_of(object)? == Kind::Pair {
+        buffer(object, Some(device), access)?;
     }
+    Ok(())
 }
 
 impl Peeled<'_> {
-    /// Rejects a field whose array has another shape than its domain.
-    pub(super) fn check(&self, shape: &[i64]) -> PyResult<()> {
-        self.ranges.as_ref().map_or(Ok(()), |ranges| check_extents(ranges, shape))
+    /// Rejects a field whose array has another shape than its domain: in such an array one element may stand for all points of a
+    /// dimension.
+    pub fn check(&self, shape: &[i64]) -> PyResult<()> {
+        let Some(ranges) = &self.ranges else { return Ok(()) };
+        for (Range { dim, points }, extent) in ranges.iter().zip(shape) {
+            let points = points.map_or(*extent, |(start, stop)| stop.saturating_sub(start));
+            if points != *extent {
+                let got =
+                    format!("a field with {} in dimension {dim} on an array with {extent}", Count(points, "point"));
+                let allowed = "one element for each point: give the field an array of its domain's shape";
+                return Err(wrong_field(got, allowed).into());
+            }
+        }
+        if ranges.len() != shape.len() {
+            let got = format!("a field of {} on an array of {}", Count(ranges.len(), "dimension"), shape.len());
+            return Err(wrong_field(got, "one dimension of the array for each dimension of the domain").into());
+        }
+        Ok(())
     }
 }
 
 /// Returns the array that an object of xarray or `gt4py.next` wraps; `None` for other objects.
 pub fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    match TypeInfo::of(object)?.wrapper {
-        None | Some(Wrapper::Pair) => return Ok(None),
-        Some(Wrapper::Xarray) => return object.getattr(intern!(py, "data")).map(Some),
-        Some(Wrapper::Field) => {}
+    match TypeInfo::of(object)?.kind {
+        Kind::Field => {}
+        Kind::Xarray => return object.getattr(intern!(py, "data")).map(Some),
+        _ => return Ok(None),
     }
     for Range { dim, points } in ranges(object)? {
         if points.is_none() {
@@ -71,11 +109,6 @@ pub fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, P
 
 fn wrong_field(got: String, allowed: &'static str) -> ExchangeError {
     ExchangeError::new("obj", &allowed, &got)
-}
-
-/// Whether the object is a field of `gt4py.next`.
-pub fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(TypeInfo::of(object)?.wrapper == Some(Wrapper::Field))
 }
 
 /// One dimension of a field's domain.
@@ -102,25 +135,6 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
     Ok(found)
 }
 
-/// Rejects a field whose domain and array differ in shape: in such an array one element may stand for all points of a
-/// dimension.
-fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
-    for (Range { dim, points }, extent) in ranges.iter().zip(shape) {
-        let points = points.map_or(*extent, |(start, stop)| stop.saturating_sub(start));
-        if points != *extent {
-            let got = format!("a field with {} in dimension {dim} on an array with {extent}", Count(points, "point"));
-            return Err(
-                wrong_field(got, "one element for each point: give the field an array of its domain's shape").into()
-            );
-        }
-    }
-    if ranges.len() != shape.len() {
-        let got = format!("a field of {} on an array of {}", Count(ranges.len(), "dimension"), shape.len());
-        return Err(wrong_field(got, "one dimension of the array for each dimension of the domain").into());
-    }
-    Ok(())
-}
-
 /// Returns the index of the grid's point 0 in each dimension of a field. `None` for an infinite field. Rejects a field without that
 /// point, which has no index to begin at: another origin would pair its points with others.
 pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
@@ -144,7 +158,7 @@ pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
 /// origin of its own, so that the argument has to be known before.
 pub fn with_given_origin(object: &Bound<'_, PyAny>, origin: Option<&Bound<'_, PyAny>>) -> PyResult<Metadata> {
     let Some(origin) = origin else { return Ok(Metadata::default()) };
-    if !is_field(object)? {
+    if kind_of(object)? != Kind::Field {
         return Ok(Metadata::default());
     }
     let ranges = ranges(object)?;

@@ -9,10 +9,6 @@ pub(crate) fn tensor<'a>(_: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     None
 }
 
-pub(crate) fn is_description(_: &Bound<'_, PyAny>) -> bool {
-    false
-}
-
 pub(crate) fn description<'a, 'py>(_: &'a Bound<'py, PyAny>) -> Option<Description<'a, 'py>> {
     None
 }

@@ -17,16 +17,10 @@ pub(crate) fn tensor<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     object.cast_exact::<PyTensor>().ok().map(|tensor| &tensor.get().0)
 }
 
-/// Whether the object is a `Descriptor`.
-#[inline]
-pub(crate) fn is_description(object: &Bound<'_, PyAny>) -> bool {
-    is_exact::<PyDescriptor>(object)
-}
-
 /// Returns the parts of a `Descriptor`; `None` for other objects.
 #[inline]
 pub(crate) fn description<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<Description<'a, 'py>> {
-    if !is_description(object) {
+    if !is_exact::<PyDescriptor>(object) {
         return None;
     }
     object.cast_exact::<PyDescriptor>().ok().map(|found| found.get().parts(object.py()))

@@ -10,9 +10,9 @@ mod enabled;
 use pyo3::prelude::*;
 
 #[cfg(not(feature = "module"))]
-pub(crate) use self::disabled::{description, is_description, tensor, text};
+pub(crate) use self::disabled::{description, tensor, text};
 #[cfg(feature = "module")]
-pub(crate) use self::enabled::{description, is_description, tensor, text};
+pub(crate) use self::enabled::{description, tensor, text};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
@@ -26,4 +26,10 @@ pub(crate) struct Description<'a, 'py> {
     pub(crate) owner: Option<&'a Owner>,
     /// Whether the owner keeps the memory only as long as the object lives.
     pub(crate) owner_needs_object: bool,
+}
+
+/// Returns the object to keep: for a `Descriptor` the object that it describes, as descriptors of descriptors would be a chain.
+#[inline]
+pub(crate) fn object_to_keep<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    description(object).map_or_else(|| object.clone(), |described| described.object)
 }

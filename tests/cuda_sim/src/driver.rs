@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::pool::Pool;
 use crate::report::Counters;
 use crate::stream::{Point, Step, Stream};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A program's reference to an object of the driver; 0 means none.
@@ -64,6 +64,8 @@ pub struct Driver {
     pub now: u64,
     pub counters: Counters,
     pub messages: Vec<String>,
+    /// The names of the latest calls.
+    pub latest: VecDeque<&'static str>,
     next: Handle,
 }
 

@@ -130,9 +130,9 @@ pub fn enter_host_function() {
 /// Functions that work before `cuInit`.
 const EARLY: &[&str] = &["cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress"];
 
-fn admit(name: &str) -> Outcome {
+fn admit(name: &'static str) -> Outcome {
     let mut driver = driver::lock()?;
-    driver.counters.calls += 1;
+    driver.note_call(name);
     if let Some(failure) = driver.take_failure(name) {
         return Err(failure);
     }

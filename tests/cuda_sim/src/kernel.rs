@@ -1,146 +1,136 @@
-//! Simulated kernels: the work of this project's kernels, written for the host and found by name.
-//!
-//! A kernel is a line in [`KERNELS`]: its name, the sizes of its parameters, and a function that turns those into its accesses
-//! and its work. The work is the same for every grid, as for kernels that loop over the grid.
+//! Kernels: those of this project, compiled for the host, found by name.
 
 use crate::clocks::{Area, Touch};
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
-use crate::memory::{Kind, Memory};
+use crate::memory::{Kind, Memory, Place};
 use crate::stream::Operation;
 use crate::work::Work;
-use std::sync::Arc;
 
-const RANK: usize = 8;
+unsafe extern "C" {
+    /// In device.cpp.
+    fn device_run(
+        kernel: u32,
+        grid: *const u32,
+        block: *const u32,
+        to: *mut u8,
+        from: *const u8,
+        over: *const Grid,
+        value: *const [u64; 2],
+    );
+}
 
-type Run = dyn Fn(&Memory) -> bool + Send + Sync;
-
-/// A kernel with its parameters: its accesses and its work.
+/// A kernel with its parameters.
 #[derive(Clone)]
 pub struct Launch {
-    /// Bytes of an item, and alignment of its addresses.
-    item: u64,
-    touches: Vec<Touch>,
-    run: Arc<Run>,
+    kernel: &'static Kernel,
+    grid: Dimensions,
+    block: Dimensions,
+    to: u64,
+    from: u64,
+    over: Grid,
+    value: [u64; 2],
 }
 
 impl Launch {
+    fn touches(&self) -> Vec<Touch> {
+        let over = &self.over;
+        let inner = |down, right| [(over.height as u64, down), (over.width as u64, right)];
+        let area = |start, size, strides: &[i64], inner: [(u64, i64); 2]| {
+            let outer = over.shape.iter().zip(strides).take(over.ndim as usize);
+            let steps: Vec<_> = outer.map(|(&length, &stride)| (length as u64, stride)).chain(inner).collect();
+            Area::rows(start, u64::from(size), &steps)
+        };
+        let written = area(self.to, over.to_size, &over.to, inner(over.to_down, over.to_right));
+        let read = area(self.from, over.from_size, &over.from, inner(over.from_down, over.from_right));
+        let read = (self.from != 0).then(|| Touch::read(read));
+        read.into_iter().chain([Touch::write(written)]).collect()
+    }
+
+    /// Returns whether the addresses are multiples of what the kernel accesses at once.
+    fn is_aligned(&self) -> bool {
+        let over = &self.over;
+        let outer = over.ndim as usize;
+        let side = |start: u64, access: u32, strides: &[i64], inner: [i64; 2]| {
+            let mut distances = strides.iter().take(outer).chain(&inner);
+            let unit = access.max(1);
+            start.is_multiple_of(u64::from(unit)) && distances.all(|distance| distance % i64::from(unit) == 0)
+        };
+        if self.kernel.packed > 0 {
+            let size = over.to_size;
+            return (over.from_down, over.to_right) == (size.into(), size.into())
+                && side(self.to, self.kernel.packed, &over.to, [over.to_down, 0])
+                && side(self.from, self.kernel.packed, &over.from, [over.from_right, 0]);
+        }
+        side(self.to, over.to_access, &over.to, [over.to_down, over.to_right])
+            && side(self.from, over.from_access, &over.from, [over.from_down, over.from_right])
+    }
+
     pub fn run(&self, memory: &Memory) -> bool {
-        (self.run)(memory)
+        let place = |address| match memory.place(address) {
+            Place::Known(place) => Some(place),
+            Place::Pageable(_) if address == 0 => Some(std::ptr::null_mut()),
+            _ => None,
+        };
+        let (Some(to), Some(from)) = (place(self.to), place(self.from)) else { return false };
+        let (grid, block) = (self.grid.as_ptr(), self.block.as_ptr());
+        // SAFETY: queueing has checked that the accesses stay inside one block of memory on each side, which is in one piece on the
+        // host too; the driver is locked, so nothing else runs.
+        unsafe { device_run(self.kernel.number, grid, block, to, from, &self.over, &self.value) };
+        true
     }
 }
 
 pub struct Kernel {
     pub name: &'static str,
+    number: u32,
+    /// Bytes that a transpose accesses at once; 0 for the others.
+    packed: u32,
     /// Bytes of each parameter.
     pub parameters: &'static [usize],
-    prepare: fn(&Parameters) -> Launch,
 }
 
 const POINTER: usize = 8;
-const COUNT: usize = 8;
-/// `count: u64, ndim: u32, pad: u32, shape, destination strides, source strides: [i64; 8]`, all in elements.
-const LAYOUT: usize = 16 + 3 * 8 * RANK;
-const FILL_8: &[usize] = &[POINTER, COUNT, 8];
-const FILL_16: &[usize] = &[POINTER, COUNT, 16];
-const FILL_STRIDED: &[usize] = &[POINTER, LAYOUT, 16];
-const COPY: &[usize] = &[POINTER, POINTER, LAYOUT];
+const GRID: usize = size_of::<Grid>();
+const TRANSPOSE: &[usize] = &[POINTER, POINTER, GRID];
 
 pub const KERNELS: &[Kernel] = &[
-    Kernel { name: "dlfield_fill_8", parameters: FILL_8, prepare: fill::<8> },
-    Kernel { name: "dlfield_fill_16", parameters: FILL_16, prepare: fill::<16> },
-    Kernel { name: "dlfield_fill_strided_1", parameters: FILL_STRIDED, prepare: fill_strided::<1> },
-    Kernel { name: "dlfield_fill_strided_2", parameters: FILL_STRIDED, prepare: fill_strided::<2> },
-    Kernel { name: "dlfield_fill_strided_4", parameters: FILL_STRIDED, prepare: fill_strided::<4> },
-    Kernel { name: "dlfield_fill_strided_8", parameters: FILL_STRIDED, prepare: fill_strided::<8> },
-    Kernel { name: "dlfield_fill_strided_16", parameters: FILL_STRIDED, prepare: fill_strided::<16> },
-    Kernel { name: "dlfield_copy_1", parameters: COPY, prepare: copy::<1> },
-    Kernel { name: "dlfield_copy_2", parameters: COPY, prepare: copy::<2> },
-    Kernel { name: "dlfield_copy_4", parameters: COPY, prepare: copy::<4> },
-    Kernel { name: "dlfield_copy_8", parameters: COPY, prepare: copy::<8> },
-    Kernel { name: "dlfield_copy_16", parameters: COPY, prepare: copy::<16> },
-    Kernel { name: "dlfield_transpose_1", parameters: COPY, prepare: copy::<1> },
-    Kernel { name: "dlfield_transpose_2", parameters: COPY, prepare: copy::<2> },
-    Kernel { name: "dlfield_transpose_4", parameters: COPY, prepare: copy::<4> },
-    Kernel { name: "dlfield_transpose_8", parameters: COPY, prepare: copy::<8> },
-    Kernel { name: "dlfield_transpose_16", parameters: COPY, prepare: copy::<16> },
+    Kernel { name: "dlfield_copy", number: u32::MAX, packed: 0, parameters: &[POINTER, POINTER, GRID, 16] },
+    Kernel { name: "dlfield_transpose", number: 0, packed: 0, parameters: TRANSPOSE },
+    Kernel { name: "dlfield_transpose_1", number: 1, packed: 4, parameters: TRANSPOSE },
+    Kernel { name: "dlfield_transpose_2", number: 2, packed: 8, parameters: TRANSPOSE },
+    Kernel { name: "dlfield_transpose_4", number: 4, packed: 8, parameters: TRANSPOSE },
 ];
 
-/// `(destination, count, value)`
-fn fill<const ITEM: u64>(parameters: &Parameters) -> Launch {
-    let (destination, count) = (parameters.u64(0), parameters.u64(1));
-    let value = parameters.bytes(2).to_vec();
-    let bytes = count.saturating_mul(ITEM);
-    Launch {
-        item: ITEM,
-        touches: vec![Touch::write(Area::block(destination, bytes))],
-        run: Arc::new(move |memory| memory.write(destination, &value.repeat(count as usize))),
-    }
+/// `Grid` in kernels.cu.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Grid {
+    shape: [i64; 7],
+    to: [i64; 7],
+    from: [i64; 7],
+    width: i64,
+    to_right: i64,
+    from_right: i64,
+    height: i64,
+    to_down: i64,
+    from_down: i64,
+    ndim: u32,
+    across: u32,
+    count: u32,
+    to_size: u32,
+    from_size: u32,
+    to_access: u32,
+    from_access: u32,
+    to_kind: u32,
+    from_kind: u32,
 }
 
-/// `(destination, layout, value)`; the first bytes of the value count.
-fn fill_strided<const ITEM: u64>(parameters: &Parameters) -> Launch {
-    let destination = parameters.u64(0);
-    let layout = Layout::read(parameters.bytes(1));
-    let value = parameters.bytes(2)[..ITEM as usize].to_vec();
-    Launch {
-        item: ITEM,
-        touches: vec![Touch::write(layout.area(destination, ITEM, &layout.destination))],
-        run: Arc::new(move |memory| {
-            layout.addresses(destination, ITEM, &layout.destination).all(|at| memory.write(at, &value))
-        }),
-    }
-}
-
-/// `(destination, source, layout)`
-fn copy<const ITEM: u64>(parameters: &Parameters) -> Launch {
-    let (destination, source) = (parameters.u64(0), parameters.u64(1));
-    let layout = Layout::read(parameters.bytes(2));
-    Launch {
-        item: ITEM,
-        touches: vec![
-            Touch::read(layout.area(source, ITEM, &layout.source)),
-            Touch::write(layout.area(destination, ITEM, &layout.destination)),
-        ],
-        run: Arc::new(move |memory| {
-            let to = layout.addresses(destination, ITEM, &layout.destination);
-            let from = layout.addresses(source, ITEM, &layout.source);
-            to.zip(from).all(|(to, from)| memory.copy(to, from, ITEM))
-        }),
-    }
-}
-
-/// Elements of an array in row-major order of its shape, with strides.
-struct Layout {
-    count: u64,
-    shape: Vec<i64>,
-    destination: Vec<i64>,
-    source: Vec<i64>,
-}
-
-impl Layout {
-    fn read(bytes: &[u8]) -> Layout {
-        let rank = (word(bytes, 1) as u32 as usize).min(RANK);
-        let row = |index: usize| (0..rank).map(|axis| word(bytes, 2 + index * RANK + axis) as i64).collect();
-        Layout { count: word(bytes, 0), shape: row(0), destination: row(1), source: row(2) }
-    }
-
-    fn area(&self, start: u64, item: u64, strides: &[i64]) -> Area {
-        let steps = self.shape.iter().zip(strides);
-        let steps: Vec<_> = steps.map(|(&length, &stride)| (length as u64, stride * item as i64)).collect();
-        Area::rows(start, if self.count == 0 { 0 } else { item }, &steps)
-    }
-
-    fn addresses<'a>(&'a self, start: u64, item: u64, strides: &'a [i64]) -> impl Iterator<Item = u64> + 'a {
-        (0..self.count).map(move |element| {
-            let mut rest = element as i64;
-            let mut offset = 0;
-            for (&length, &stride) in self.shape.iter().zip(strides).rev() {
-                offset += rest % length * stride;
-                rest /= length;
-            }
-            start.wrapping_add_signed(offset * item as i64)
-        })
+impl Grid {
+    fn read(bytes: &[u8]) -> Grid {
+        assert_eq!(bytes.len(), GRID);
+        // SAFETY: so many bytes, of numbers that may have any bits.
+        unsafe { bytes.as_ptr().cast::<Grid>().read_unaligned() }
     }
 }
 
@@ -152,12 +142,8 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 pub struct Parameters(pub Vec<Vec<u8>>);
 
 impl Parameters {
-    fn bytes(&self, index: usize) -> &[u8] {
-        &self.0[index]
-    }
-
     fn u64(&self, index: usize) -> u64 {
-        word(self.bytes(index), 0)
+        word(&self.0[index], 0)
     }
 }
 
@@ -226,21 +212,22 @@ impl Driver {
         if grid.contains(&0) || block.contains(&0) || threads.is_none_or(|threads| threads > 1024) || !fits {
             return Err(Failure::INVALID_VALUE);
         }
-        let launch = (kernel.prepare)(parameters);
+        let value = parameters.0.get(3).map_or([0; 2], |bytes| [word(bytes, 0), word(bytes, 1)]);
+        let (to, from, over) = (parameters.u64(0), parameters.u64(1), Grid::read(&parameters.0[2]));
+        let launch = Launch { kernel, grid, block, to, from, over, value };
+        let touches = launch.touches();
         self.counters.kernels += 1;
-        let odd = |touch: &&Touch| touch.area.span().is_some_and(|(low, _)| low % launch.item != 0);
-        if let Some(touch) = launch.touches.iter().find(odd) {
+        if !launch.is_aligned() {
             self.counters.misaligned += 1;
-            self.report(format!("{} touches {:?}, not aligned", kernel.name, touch.area.span()));
+            self.report(format!("{} on {to:#x} and {from:#x}, not aligned", kernel.name));
             self.devices[device].fault = Some(Failure::MISALIGNED_ADDRESS);
             return Ok(());
         }
-        if let Err(failure) = self.check_reach(device, kernel.name, &launch.touches) {
+        if let Err(failure) = self.check_reach(device, kernel.name, &touches) {
             self.devices[device].fault = Some(failure);
             return Ok(());
         }
-        let touches = launch.touches.clone();
-        match self.submit(stream, Operation::new(kernel.name, touches, Work::Kernel(launch))) {
+        match self.submit(stream, Operation::new(kernel.name, touches, Work::Kernel(Box::new(launch)))) {
             // A failing kernel is not an error of its launch, but of later calls.
             Err(Failure::INVALID_VALUE) => self.devices[device].fault = Some(Failure::ILLEGAL_ADDRESS),
             outcome => {

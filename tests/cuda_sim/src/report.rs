@@ -6,6 +6,8 @@ use crate::memory::{Kind, Life, TOTAL};
 use std::fmt::Write;
 
 const MESSAGES: usize = 1000;
+/// Calls whose names are kept.
+const LATEST: usize = 32;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
@@ -58,6 +60,14 @@ counters! {
 }
 
 impl Driver {
+    pub fn note_call(&mut self, name: &'static str) {
+        self.counters.calls += 1;
+        if self.latest.len() == LATEST {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(name);
+    }
+
     pub fn report(&mut self, message: String) {
         if self.messages.len() < MESSAGES {
             self.messages.push(message);
@@ -107,7 +117,7 @@ impl Driver {
         let used: Vec<u64> = (0..self.devices.len()).map(used).collect();
         let _ = write!(out, "\"retained\": {retained:?}, \"used\": {used:?}, ");
         let messages: Vec<String> = self.messages.iter().map(|message| format!("\"{}\"", escaped(message))).collect();
-        let _ = write!(out, "\"messages\": [{}]}}", messages.join(", "));
+        let _ = write!(out, "\"messages\": [{}], \"latest\": {:?}}}", messages.join(", "), self.latest);
         out
     }
 }

@@ -17,7 +17,7 @@ pub enum Work {
     Wait(Handle, u64),
     Copy(Copy),
     Set(Set),
-    Kernel(Launch),
+    Kernel(Box<Launch>),
     /// A function of the program, with its argument.
     Host(HostFunction, usize),
     /// Sets the time of an event, unless that was recorded again since.

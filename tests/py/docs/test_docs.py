@@ -142,6 +142,13 @@ def test_all_code_of_the_page_is_of_a_kind_that_runs(page: Path) -> None:
             assert sessions or file or (title(page), language) in OTHERS, (language, code)
 
 
+@pytest.mark.parametrize("page", [README, *PAGES], ids=title)
+def test_the_code_of_the_page_has_80_columns(page: Path) -> None:
+    """As wide as a terminal, and as the column of the site. Outputs may break where the printed line does not."""
+    fences = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf8"), re.MULTILINE | re.DOTALL)
+    assert [line for code in fences for line in code.splitlines() if len(line) > 80] == []
+
+
 # The README is also the page of the packages, where relative links lead nowhere: pages of the site, and pictures.
 SITE = "https://dlfield.github.io/dlfield/latest/"
 PICTURE = "https://raw.githubusercontent.com/dlfield/dlfield/main/"

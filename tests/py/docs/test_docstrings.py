@@ -2,9 +2,10 @@
 
 import ast
 import doctest
+import inspect
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,31 @@ def test_a_changed_docstring_is_named_and_written() -> None:
     changed = changed.replace('"""Extents, in index order."""', "...", 1)
     assert stub_docs.differences(changed) == ["Error", "Tensor.shape"]
     assert stub_docs.differences(stub_docs.with_docstrings(changed)) == []
+
+
+def public(module: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of a module, and the methods of its classes."""
+    for name in module.__all__:
+        found = getattr(module, name)
+        if inspect.isclass(found):
+            members = [getattr(found, member, None) for member in vars(found) if not member.startswith("_")]
+            yield from filter(inspect.isroutine, members)
+        elif inspect.isroutine(found):
+            yield found
+
+
+@pytest.mark.parametrize("name", ["", ".cuda", ".dask", ".gt4py", ".memory", ".storage", ".xarray"])
+def test_parameters_have_types(name: str) -> None:
+    """Those of each function with more than two."""
+    untold = {}
+    for function in public(pytest.importorskip(f"dlfield{name}", exc_type=ImportError)):
+        parameters = list(inspect.signature(function).parameters.values())
+        named = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD and each.name != "self"]
+        entries = re.findall(r"^([*\w, ]+) : .", inspect.getdoc(function) or "", re.MULTILINE)
+        typed = [name.lstrip("*") for entry in entries for name in entry.split(", ")]
+        if len(named) > 2:
+            untold[function.__qualname__] = [name for name in named if name not in typed]
+    assert {name: names for name, names in untold.items() if names} == {}
 
 
 def documented() -> Iterator[tuple[str, str]]:

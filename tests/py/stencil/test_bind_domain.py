@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 import sys
+import warnings
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
@@ -75,7 +76,10 @@ def bound_domain(fields: list[Ghosts]) -> tuple[int, ...]:
         f"f{n}": dl.zeros(field.shape, dims=field.dims, halo=field.halo, origin=field.origin)
         for n, field in enumerate(fields)
     }
-    return sig.bind(**arrays).domain
+    with warnings.catch_warnings():
+        # Of different origins.
+        warnings.simplefilter("ignore", dl.LayoutWarning)
+        return sig.bind(**arrays).domain
 
 
 @given(st.lists(ghosts(), max_size=4))
@@ -105,6 +109,25 @@ def test_the_domain_is_that_of_gt4py(fields: list[Ghosts]) -> None:
         assume(all(np.subtract(shape, origins[name]) >= list(upper.values())))
     found = stencil_object._get_max_domain(arrays, SimpleNamespace(ndim=3), infos, origins, squeeze=False)
     assert bound_domain(fields) == tuple(extent for extent in found if extent != sys.maxsize)
+
+
+def test_a_field_without_a_halo_beside_one_with_a_halo_is_warned_of() -> None:
+    spec = dl.FieldSpec("float64", "IJ")
+    sig = dl.Signature(inp=spec, out=spec, column=dl.FieldSpec("float64", "I"))
+    inp, out, column = dl.zeros((5, 6), halo=(1, 2)), np.zeros((5, 6)), np.zeros(5)
+    bound = sig.bind(inp=inp, out=out, column=column)
+    expected = r'field "out": origin: \(0, 0\), and field "inp" of the same extents has \(1, 2\); .*'
+    expected += r": write (dl.asarray\(.*\)) if"
+    with pytest.warns(dl.LayoutWarning, match=expected) as caught:
+        assert bound.domain == (3, 2)
+    fix = re.search(expected, str(caught[0].message))
+    assert fix
+    assert caught[0].filename == __file__
+    same = sig.bind(inp=inp, out=eval(fix[1], {"dl": dl, "out": out}), column=column)
+    smaller = sig.bind(inp=inp, out=np.zeros((3, 2)), column=column)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (same.domain, smaller.domain, repr(bound)[:10]) == ((3, 2), (3, 2), "BoundCall(")
 
 
 def test_the_domain_has_users_labels_last_and_no_data_dimensions() -> None:

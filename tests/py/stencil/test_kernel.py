@@ -262,3 +262,17 @@ def test_nothing_leaks() -> None:
     # Errors and decorations fill tables of the interpreter now and then: 8 KB in 400 rounds were not a leak.
     for growth in grown(__name__, "leaking_uses", 1500).values():
         growth.assert_none_in(1500)
+
+
+def test_a_description_is_an_array_to_numpy() -> None:
+    @dl.kernel
+    def double(inp: dl.Field["float64", "IJ"], out: dl.Field["float64", "IJ", "w"]) -> None:
+        np.asarray(out)[...] = 2 * np.asarray(inp)
+        assert np.asarray(inp, "float32").dtype == "float32"
+        assert np.array(inp).base is None
+
+    inp, out = dl.full((3, 4), 1.5, dims="JI"), np.zeros((4, 3))
+    double(inp, out)
+    assert (out == 3.0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(dl.describe(inp.as_readonly()))[...] = 1.0

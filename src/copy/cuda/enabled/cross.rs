@@ -1,11 +1,11 @@
 //! Copies between the host and a device, and from one device to another.
 //!
 //! Rows that are contiguous on both sides are copied directly, padded or not. Other layouts need a staging buffer. It is on the
-//! device, where a kernel reorders elements many times as fast as the host could. It is on the host if elements are converted,
-//! or if the host's side is scattered, which would make the link slow.
+//! device, where a kernel reorders elements many times as fast as the host could. It is on the host if elements of the host are
+//! converted, or if the host's side is scattered, which would make the link slow.
 
 use super::fill::fill;
-use super::launch;
+use super::launch::{self, Cast};
 use super::link::Link;
 use super::rows::Rows;
 use super::work::{Detour, Side, Work};
@@ -72,7 +72,7 @@ pub(super) unsafe fn copy_across(link: Link, work: &Work) -> Result<()> {
         if Rows::of(&carried).is_some_and(|rows| rows.is_worthwhile(link)) {
             copy_on_device(link, work, &detour)
         } else if let Link::Peer { to, from } = link {
-            copy_from_peer(to, from, work)
+            copy_from_peer(to, from, work, None)
         } else {
             copy_on_host(link, work, Conversion::None, work.itemsize)
         }
@@ -92,11 +92,11 @@ unsafe fn copy_on_device(link: Link, work: &Work, detour: &Detour) -> Result<()>
     // SAFETY: passed on from the caller; the staging buffer is freed in the order of the stream.
     unsafe {
         if let Link::Down(_) = link {
-            launch::copy(device, stream, &into)?;
+            launch::copy(device, stream, &into, None)?;
             copy_across(link, &out)
         } else {
             copy_across(link, &into)?;
-            launch::copy(device, stream, &out)
+            launch::copy(device, stream, &out, None)
         }
     }
 }
@@ -126,11 +126,11 @@ unsafe fn copy_on_host(link: Link, work: &Work, conversion: Conversion, itemsize
     }
 }
 
-/// Packs scattered elements before they are carried to another device.
+/// Packs scattered elements before they are carried to another device, and casts them.
 ///
 /// # Safety
 /// - As for [`carry`].
-unsafe fn copy_from_peer(to: Device, from: Device, work: &Work) -> Result<()> {
+pub(super) unsafe fn copy_from_peer(to: Device, from: Device, work: &Work, cast: Option<Cast>) -> Result<()> {
     let (there, here) = (current_stream(to), current_stream(from));
     let (writes, reads) = ((to, there.stream()), (from, here.stream()));
     let detour = Detour::like(work, Side::To, work.itemsize);
@@ -139,7 +139,7 @@ unsafe fn copy_from_peer(to: Device, from: Device, work: &Work) -> Result<()> {
     // SAFETY: passed on from the caller; the staging buffer is freed in the order of the source's stream, which then waits for
     // the destination's.
     unsafe {
-        launch::copy(from, reads.1, &into)?;
+        launch::copy(from, reads.1, &into, cast)?;
         wait(writes, reads)?;
         let carried = copy_across(Link::Peer { to, from }, &out);
         carried.and(wait(reads, writes))

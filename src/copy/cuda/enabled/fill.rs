@@ -53,8 +53,7 @@ unsafe fn runs(
             return scattered(device, stream, &steps(), to, pattern);
         }
         match (outer, unit) {
-            ([], 8 | 16) => launch::fill_run(device, stream, to, step.count, unit, value(pattern)),
-            ([], _) => set(device, stream, to, pattern, (width, step.count), 1),
+            ([], 1 | 2 | 4) => set(device, stream, to, pattern, (width, step.count), 1),
             ([rows], 1 | 2 | 4) if is_pitch(rows.to, width, unit) => {
                 set(device, stream, to, pattern, (rows.to.unsigned_abs(), step.count), rows.count)
             }
@@ -105,10 +104,10 @@ unsafe fn set(
 /// # Safety
 /// - As for [`fill`].
 unsafe fn scattered(device: Device, stream: Stream<'_>, steps: &Steps, to: *mut u8, element: &[u8]) -> Result<()> {
-    let unit = launch::unit(element.len(), to.addr());
+    let unit = launch::divisor(element.len() | to.addr());
     for (at, item) in element.chunks_exact(unit).enumerate() {
         // SAFETY: passed on from the caller; the items of an element are contiguous.
-        unsafe { launch::fill_strided(device, stream, steps, to.wrapping_add(at * unit), unit, value(item))? };
+        unsafe { launch::fill(device, stream, steps, to.wrapping_add(at * unit), unit, value(item))? };
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Copies and fills by CUDA.
 //!
 //! ```text
-//! one device            one call of the driver if it supports the layout, else a kernel                   launch
+//! one device            one call of the driver for one run of elements, else a kernel; casts              launch
 //! two, or the host      rows that are contiguous on both sides: the driver's copies of 1 to 3 dimensions  rows
 //!                       else a staging buffer, which a kernel or the host fills or reads                  cross
 //! ```
@@ -19,14 +19,16 @@ mod module;
 mod rows;
 mod work;
 
+use self::launch::Cast;
 use self::link::Link;
+use self::rows::Rows;
 use self::work::Work;
 use crate::copy::convert::Conversion;
 use crate::copy::plan::Plan;
 use crate::copy::{Executor, executors};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{DTypeError, DTypeErrorKind, Result};
+use crate::error::Result;
 use crate::memory::cuda::{current_stream, error_if_capturing, is_capturing, wait};
 
 pub(in crate::copy) use self::fill::fill;
@@ -34,28 +36,27 @@ pub(in crate::copy) use self::fill::fill;
 /// Copies elements that at least one device can access.
 ///
 /// # Errors
-/// [`DTypeError`] if elements on devices would have to be converted; [`crate::DeviceError`] if a device cannot be
-/// used; [`crate::MemoryError`] if there is no memory for a staging buffer.
+/// [`crate::DeviceError`] if a device cannot be used; [`crate::MemoryError`] if there is no memory for a staging buffer.
 ///
 /// # Safety
 /// - As for [`crate::copy::copy`].
 pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversion: Conversion) -> Result<()> {
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
     let work = Work { plan, to: to.ptr(), from: from.ptr(), itemsize: to.itemsize() };
+    let cast = matches!(conversion, Conversion::Convert { .. }).then(|| (to.dtype(), from.dtype()));
     // SAFETY: passed on from the caller.
     unsafe {
         match (executors(to, from)?, conversion) {
-            ((Executor::Device(device), Executor::Device(_)), Conversion::Convert { .. }) => {
-                let got = format_args!("{} to {} on {device}, as only the host casts", from.dtype(), to.dtype());
-                Err(DTypeError::new("dtype", &"a copy without a cast", &got)
-                    .with_fix(&"copy to 'cpu' first, or cast before the copy")
-                    .with_kind(DTypeErrorKind::CastOnDevice)
-                    .into())
+            ((Executor::Device(there), Executor::Device(here)), _) if there == here => {
+                let current = current_stream(there);
+                let is_inside = to.device().is_cuda() && from.device().is_cuda();
+                // Across the link to the host, the driver uses engines of their own.
+                match Rows::of(&work).filter(|rows| !is_inside && cast.is_none() && rows.is_one_call()) {
+                    Some(rows) => rows.within(there, current.stream()),
+                    None => launch::copy(there, current.stream(), &work, cast),
+                }
             }
-            ((Executor::Device(there), Executor::Device(here)), Conversion::None) if there == here => {
-                launch::copy(there, current_stream(there).stream(), &work)
-            }
-            ((Executor::Device(there), Executor::Device(here)), Conversion::None) => between(there, here, &work),
+            ((Executor::Device(there), Executor::Device(here)), _) => between(there, here, &work, cast),
             ((Executor::Device(device), Executor::Host), _) => {
                 cross::with_host(Link::Up(device), &work, conversion, to.itemsize())
             }
@@ -72,17 +73,25 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversio
 ///
 /// # Safety
 /// - As for [`copy`].
-unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
+unsafe fn between(to: Device, from: Device, work: &Work, cast: Option<Cast>) -> Result<()> {
     let (there, here) = (current_stream(to), current_stream(from));
     let (writes, reads) = ((to, there.stream()), (from, here.stream()));
     error_if_capturing(from, reads.1)?;
     let link = Link::Peer { to, from };
-    if is_capturing(to, writes.1)? {
+    if cast.is_some() {
+        // The temporary memory would be freed before a captured graph runs.
+        error_if_capturing(to, writes.1)?;
+    } else if is_capturing(to, writes.1)? {
         // SAFETY: passed on from the caller.
         return unsafe { cross::copy_across(link, work) };
     }
     wait(writes, reads)?;
     // SAFETY: passed on from the caller: both memories exist; `wait` has ordered the streams.
-    let carried = unsafe { cross::copy_across(link, work) };
+    let carried = unsafe {
+        match cast {
+            None => cross::copy_across(link, work),
+            Some(_) => cross::copy_from_peer(to, from, work, cast),
+        }
+    };
     carried.and(wait(reads, writes))
 }

@@ -1,6 +1,6 @@
 //! This crate's kernels, loaded into the context of each device that needs them.
 
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys;
@@ -12,14 +12,13 @@ use crate::memory::cuda::{Relaxed, check, enter};
 /// The kernels as PTX, which the driver compiles for the device when it loads them.
 const PTX: &str = concat!(include_str!("../kernels.ptx"), "\0");
 
-/// The kernels of one device; arrays are for items of 1, 2, 4, 8 and 16 bytes in this order.
+/// The kernels of one device.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
-    pub(super) copy: [Kernel; 5],
-    pub(super) transpose: [Kernel; 5],
-    pub(super) fill_strided: [Kernel; 5],
-    pub(super) fill_8: Kernel,
-    pub(super) fill_16: Kernel,
+    pub(super) copy: Kernel,
+    pub(super) transpose: Kernel,
+    /// Those for several items of 1, 2 and 4 bytes at once.
+    pub(super) packed: [Kernel; 3],
 }
 
 /// A kernel's handle.
@@ -50,26 +49,16 @@ fn load(device: Device) -> Result<Kernels> {
     // SAFETY: the driver writes the handle to a live variable; the text ends with a zero.
     let result = unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
     check(device, "cuModuleLoadData", result)?;
-    let find = |name: String| -> Result<Kernel> {
-        let name = CString::new(name).unwrap_or_default();
+    let find = |name: &CStr| -> Result<Kernel> {
         let mut function = std::ptr::null_mut();
-        // SAFETY: the driver writes the handle to a live variable; the module was just loaded, and the name ends with a zero.
+        // SAFETY: the driver writes the handle to a live variable; the module was just loaded.
         let result = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
         check(device, "cuModuleGetFunction", result)?;
         Ok(Kernel(function))
     };
-    let sized = |name: &str| -> Result<[Kernel; 5]> {
-        let of = |bytes: usize| find(format!("{name}_{bytes}"));
-        Ok([of(1)?, of(2)?, of(4)?, of(8)?, of(16)?])
-    };
     let found = || -> Result<Kernels> {
-        Ok(Kernels {
-            copy: sized("dlfield_copy")?,
-            transpose: sized("dlfield_transpose")?,
-            fill_strided: sized("dlfield_fill_strided")?,
-            fill_8: find("dlfield_fill_8".to_owned())?,
-            fill_16: find("dlfield_fill_16".to_owned())?,
-        })
+        let packed = [find(c"dlfield_transpose_1")?, find(c"dlfield_transpose_2")?, find(c"dlfield_transpose_4")?];
+        Ok(Kernels { copy: find(c"dlfield_copy")?, transpose: find(c"dlfield_transpose")?, packed })
     };
     let kernels = found();
     if kernels.is_err() {

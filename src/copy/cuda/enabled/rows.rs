@@ -64,6 +64,11 @@ impl Rows<'_> {
         Some(rows)
     }
 
+    /// Returns whether everything is contiguous on both sides.
+    pub(super) fn is_one_run(&self) -> bool {
+        self.outer.is_empty() && self.height * self.depth == 1
+    }
+
     /// Returns whether one call of the driver copies everything, and fast.
     pub(super) fn is_one_call(&self) -> bool {
         self.outer.is_empty() && self.has_long_rows()

@@ -29,12 +29,12 @@ pub(crate) fn enter(device: Device) -> Result<Entered, DeviceError> {
     push(device, context(device)?)
 }
 
-/// As [`enter`], for work on another stream than the current one.
+/// Makes what is made once for a device, for work on a stream.
 ///
 /// # Errors
 /// As for [`enter`].
-pub(super) fn enter_for(device: Device, stream: Stream<'_>) -> Result<Entered, DeviceError> {
-    push(device, context_for(device, stream)?)
+pub(super) fn prepare(device: Device, stream: Stream<'_>) -> Result<(), DeviceError> {
+    context_for(device, stream).map(drop)
 }
 
 fn push(device: Device, context: Context) -> Result<Entered, DeviceError> {

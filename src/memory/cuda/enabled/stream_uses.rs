@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::CudaStream;
 use smallvec::SmallVec;
 
-use super::context::enter;
+use super::context::{enter, prepare};
 use super::event::Work;
 use super::lent::UsedStream;
 use super::order::order;
@@ -75,7 +75,7 @@ impl StreamUses {
     /// # Errors
     /// [`DeviceError`].
     pub(crate) fn of_import(device: Device, first: &UsedStream, by_producer: bool) -> Result<Box<StreamUses>> {
-        enter(device)?;
+        prepare(device, current_stream(device).stream())?;
         let freed_by = if by_producer && device.is_cuda() { FreedBy::Producer } else { FreedBy::Host };
         Ok(StreamUses::new(first.clone(), freed_by))
     }
@@ -176,6 +176,10 @@ impl StreamUses {
             }
         };
         let mut consumers = self.of_consumers();
+        if self.freed_by == FreedBy::Producer && consumers.is_none() && self.others().is_empty() {
+            // Only the stream in which the producer frees the memory has used it.
+            return Ok(());
+        }
         if freed_in == Stream::LEGACY {
             // It waits for blocking streams, also for those of consumers.
             error_if_capturing(device, freed_in)?;

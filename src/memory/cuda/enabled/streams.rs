@@ -7,11 +7,11 @@ use std::ffi::c_int;
 use cudarc::driver::sys;
 
 use super::capture::{is_capturing_here, raw};
-use super::context::{enter, enter_for, found};
+use super::context::{enter, found, prepare};
 use super::driver::{check, driver, failed};
 use crate::device::{Device, stream_0};
 use crate::error::{DeviceError, DeviceErrorKind, Result};
-use crate::memory::cuda::Stream;
+use crate::memory::cuda::{Stream, current_stream};
 
 /// Returns whether a CUDA device can be used.
 ///
@@ -104,8 +104,7 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 /// }
 /// ```
 pub fn init(device: Device) -> Result<()> {
-    enter(device)?;
-    Ok(())
+    Ok(prepare(device, current_stream(device).stream())?)
 }
 
 /// Waits until a stream has finished its work.
@@ -172,10 +171,11 @@ pub(in crate::memory::cuda) fn ordinal_of(device: Device, stream: Stream<'_>) ->
     if stream.handle() == 0 {
         return Err(stream_0().into());
     }
-    let _entered = enter_for(device, stream)?;
+    prepare(device, stream)?;
     if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) {
         return Ok(device.cuda_ordinal());
     }
+    let _entered = enter(device)?;
     let (mut context, mut found, mut left) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
     // SAFETY: the stream exists, and the driver writes to live variables. The context that is pushed is popped.
     unsafe {

@@ -22,8 +22,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
+use crate::python::ffi::attach::{SavedError, report_unraisable};
 use crate::python::ffi::new_error::new_error;
-use crate::python::ffi::saved_error::{SavedError, report_unraisable};
 
 /// A class with a freelist. It is final and has no `__dict__`, so that an object consists of its Rust value and, if it has
 /// any, a list of weak references.

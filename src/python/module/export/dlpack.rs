@@ -63,16 +63,7 @@ device without a copy, other memory is copied there, unless copy=False.",
 
 static PARAMETERS: Parameters<4> = Parameters::new("__dlpack__", ["max_version", "dl_device", "copy", "stream"], 0, 0);
 
-/// `Tensor.__dlpack__`.
-unsafe extern "C" fn method(
-    slf: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter's own arguments.
-    unsafe { fastcall::call(&PARAMETERS, slf, args, nargs, keywords, exported) }
-}
+fastcall::c_function!(method, PARAMETERS, exported);
 
 /// `__dlpack__`, with the arguments in the order of its parameters.
 #[inline(always)]

@@ -15,17 +15,16 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::{self, current_stream};
-use crate::descriptor::read_only;
+use crate::descriptor::{Descriptor, read_only};
 use crate::device::{Device, unsupported};
 use crate::error::{Error, ExchangeError, Result};
 use crate::layout::Spec;
 use crate::protocol::dlpack;
 use crate::protocol::dlpack::{checked_ndim, null_pointer, null_shape};
-use crate::python::ffi::new_error::new_error;
-use crate::python::ffi::panics;
+use crate::python::ffi::new_error::{self, new_error};
 use crate::python::module::classes::tensor::PyTensor;
-use crate::python::sync;
-use crate::tensor::Tensor;
+use crate::python::{py_owner, sync};
+use crate::tensor::{Tensor, consume_managed};
 
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
@@ -67,7 +66,7 @@ pub(super) fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     }));
     outcome.unwrap_or_else(|panic| {
         // Attaching may be what panicked, so this only tries it.
-        Python::try_attach(|py| panics::to_error(&*panic).restore(py));
+        Python::try_attach(|py| new_error::of_panic(&*panic).restore(py));
         -1
     })
 }
@@ -179,11 +178,12 @@ unsafe extern "C" fn to_object(managed: *mut DLManagedTensorVersioned, out: *mut
         if out.is_null() {
             return Err(null("out_py_object"));
         }
-        // SAFETY: `out` is not NULL; the header requires that the struct describes the memory correctly, and `adopt` checks its
-        // numbers.
+        // SAFETY: `out` is not NULL; the header requires that the struct describes the memory correctly, and its numbers are checked.
         unsafe {
-            let tensor = crate::python::import::adopt(py, managed)?;
-            *out = PyTensor::create(py, tensor)?.into_any().into_ptr().cast();
+            let mut descriptor = Descriptor::BLANK;
+            let owner = consume_managed(managed, &mut descriptor, py_owner::managed)?;
+            let owner = sync::in_order_detached(py, owner, descriptor.device());
+            *out = PyTensor::create(py, Tensor::from_parts(descriptor, owner))?.into_any().into_ptr().cast();
         }
         Ok(())
     })

@@ -14,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
+use crate::error::{DTypeError, DTypeErrorKind};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
 use crate::python::convert::errors::ErrorKind;
@@ -136,6 +137,22 @@ pub(crate) fn cast(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> P
     let made = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
     assign(&view(py, &made)?, value, argument)?;
     Ok(made)
+}
+
+/// Returns a tensor whose elements NumPy can cast, as this crate has no such cast: on the host, if one of the two devices is. Else an
+/// error says that the host has to cast; it is NumPy's for a cast that NumPy does not have either.
+#[cold]
+pub(crate) fn for_cast(py: Python<'_>, from: &Tensor, to: (DType, Device), argument: &str) -> PyResult<Tensor> {
+    let (dtype, device) = (from.descriptor().dtype(), from.descriptor().device());
+    if device.is_host_readable() || to.1.is_host_readable() {
+        return Ok(copies::to(py, from, Device::CPU, None)?);
+    }
+    cast(view(py, &Tensor::empty(&Spec::new(&[0], dtype))?)?.as_any(), to.0, argument)?;
+    let got = format_args!("{dtype} to {} on {device}, as only the host casts them", to.0);
+    Err(DTypeError::new(argument, &"elements that a device casts", &got)
+        .with_fix(&"copy to 'cpu' first")
+        .with_kind(DTypeErrorKind::CastOnDevice)
+        .into())
 }
 
 /// Casts an array of a type that tensors do not have, with its labels: of the other byte order, as old NetCDF files have it, to the same

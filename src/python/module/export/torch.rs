@@ -7,17 +7,16 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use dlpark::ffi::DLPackManagedTensorToPyObjectNoSync as Import;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::{ffi, intern};
 
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::preflight::torch_shares;
 use crate::python::convert::{args, errors};
-use crate::python::ffi::dlpack_c;
 use crate::python::ffi::fastcall::{self, Argument, Definition, Parameters, given, required};
-use crate::python::import::request::not_owned;
+use crate::python::import::not_owned;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::values;
 use crate::python::{import, package, sync};
@@ -68,15 +67,7 @@ static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 
     ("dtype", "it shares elements as they are; pass field.astype(...)"),
 ]);
 
-unsafe extern "C" fn as_torch(
-    module: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter's own arguments.
-    unsafe { fastcall::call(&PARAMETERS, module, args, nargs, keywords, shared) }
-}
+fastcall::c_function!(as_torch, PARAMETERS, shared);
 
 /// `as_torch`, with the arguments in the order of its parameters.
 #[inline(always)]
@@ -90,7 +81,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
             None => copy_or_error(obj, copy),
         };
     }
-    if import::is_torch(obj)? {
+    if import::kind_of(obj)? == import::Kind::Torch {
         return copy_or_error(obj, copy);
     }
     let tensor = if copy == Some(true) { values::readable(obj)? } else { values::tensor(obj, copy)? };
@@ -169,7 +160,7 @@ fn import(py: Python<'_>) -> PyResult<Import> {
     static IMPORT: PyOnceLock<Import> = PyOnceLock::new();
     let found = IMPORT.get_or_try_init(py, || {
         let torch = package::functions(py)?.call_method1(intern!(py, "imported"), ("torch", "as_torch"))?;
-        let table = dlpack_c::table(torch.getattr(intern!(py, "Tensor"))?.cast()?)?;
+        let table = import::exchange_table(torch.getattr(intern!(py, "Tensor"))?.cast()?)?;
         Ok::<_, PyErr>(table.and_then(|table| table.managed_tensor_to_py_object_no_sync))
     });
     found.copied()

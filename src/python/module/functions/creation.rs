@@ -4,7 +4,6 @@
 
 use std::ffi::CStr;
 
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use smallvec::SmallVec;
@@ -13,7 +12,6 @@ use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{DTypeErrorKind, Error};
 use crate::layout::Spec;
 use crate::layout::extents::Extents;
 use crate::memory::Contents;
@@ -94,22 +92,12 @@ fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor:
 
 /// Copies `data` to a new tensor and casts its elements.
 fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyResult<()> {
-    let known = can_cast(data.descriptor().dtype(), spec.dtype());
-    if known {
-        match copies::copy_into(py, spec, data, FROM_ARRAY) {
-            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
-            copied => {
-                *tensor = copied?;
-                return Ok(());
-            }
-        }
-    }
-    let data = copies::to(py, data, Device::CPU, None)?;
-    if known {
-        *tensor = copies::copy_into(py, spec, &data, FROM_ARRAY)?;
+    if can_cast(data.descriptor().dtype(), spec.dtype()) {
+        *tensor = copies::copy_into(py, spec, data, FROM_ARRAY)?;
         return Ok(());
     }
     // NumPy can cast more element types.
+    let data = export::numpy::for_cast(py, data, (spec.dtype(), spec.device()), "data")?;
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
     *tensor = if spec.device() == Device::CPU { cast } else { copies::copy_into(py, spec, &cast, FROM_ARRAY)? };
@@ -158,30 +146,20 @@ macro_rules! allocation {
                     .with_hints(FOREIGN_KEYWORDS)
                     .with_hint_for_too_many(too_many);
 
-            unsafe extern "C" fn called(
-                module: *mut ffi::PyObject,
-                args: *const *mut ffi::PyObject,
-                nargs: ffi::Py_ssize_t,
-                keywords: *mut ffi::PyObject,
-            ) -> *mut ffi::PyObject {
-                // SAFETY: the interpreter's own arguments.
-                unsafe {
-                    fastcall::call(&PARAMETERS, module, args, nargs, keywords, |module, all| {
-                        let (own, keywords) = all.split_at(OWN.len());
-                        let mut places = own.iter();
-                        let first = fastcall::required(places.next())?;
-                        $(let $value = fastcall::required(places.next())?;)?
-                        let $call = &Call {
-                            py: module.py(),
-                            function: stringify!($name),
-                            first,
-                            dtype: own.last().and_then(fastcall::given),
-                            keywords: Keywords::of(keywords),
-                        };
-                        $call.create(|$tensor: &mut Tensor| $body).map(Bound::into_any)
-                    })
-                }
-            }
+            fastcall::c_function!(called, PARAMETERS, |module, all| {
+                let (own, keywords) = all.split_at(OWN.len());
+                let mut places = own.iter();
+                let first = fastcall::required(places.next())?;
+                $(let $value = fastcall::required(places.next())?;)?
+                let $call = &Call {
+                    py: module.py(),
+                    function: stringify!($name),
+                    first,
+                    dtype: own.last().and_then(fastcall::given),
+                    keywords: Keywords::of(keywords),
+                };
+                $call.create(|$tensor: &mut Tensor| $body).map(Bound::into_any)
+            });
 
             static DEFINITION: Definition = Definition::new(docstring::name(concat!(stringify!($name), "\0")), DOC, called);
             &DEFINITION

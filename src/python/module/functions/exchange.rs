@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
 
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyMapping;
 
 use crate::descriptor::{Descriptor, read_only};
 use crate::device::Device;
@@ -13,14 +11,13 @@ use crate::layout::extents::Extents;
 use crate::python::convert::{args, stream};
 use crate::python::copies;
 use crate::python::ffi::fastcall::{self, Argument, Definition, Parameters, given, required};
-use crate::python::import::request::not_owned;
-use crate::python::import::{self, Imported, Request, RequestAccess, not_an_array};
+use crate::python::import::{self, Found, Imported, Request, RequestAccess, not_an_array, not_owned};
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::values::{check_device, check_place};
-use crate::python::own_classes::Description;
+use crate::python::own_classes::{self, Description};
 use crate::tensor::Tensor;
 
 static FROM_DLPACK: Definition = Definition::new(
@@ -99,22 +96,12 @@ static FROM_DLPACK_PARAMETERS: Parameters<6> =
         ("halo", "set it afterwards: field.halo = ..."),
     ]);
 
-unsafe extern "C" fn from_dlpack(
-    module: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter's own arguments.
-    unsafe {
-        if nargs == 1 && keywords.is_null() {
-            return fastcall::call_with_one(args, |obj| owned(obj, None));
-        }
-        fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, |_, arguments| {
-            owned(required(arguments.first())?, Some(arguments))
-        })
-    }
-}
+fastcall::c_function!(
+    from_dlpack,
+    FROM_DLPACK_PARAMETERS,
+    |_, arguments| owned(required(arguments.first())?, Some(arguments)),
+    |obj| { owned(obj, None) }
+);
 
 /// `from_dlpack`, with the arguments in the order of its parameters if there may be others than `obj`.
 #[inline(always)]
@@ -142,7 +129,7 @@ fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6],
     let mut request = Request::new(access).sharing();
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
-    let by_label = origin.filter(|origin| origin.cast::<PyMapping>().is_ok());
+    let by_label = origin.filter(|origin| args::mapping(origin).is_some());
     let mut given = import::with_given_origin(obj, origin)?;
     given.dims = dims;
     if let (Some(origin), None) = (origin, by_label) {
@@ -174,7 +161,7 @@ fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6],
 
 /// Rejects memory of a device whose memory dlfield cannot own, and CUDA memory that is not on the requested device.
 #[cold]
-fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<()> {
+fn check_owned(request: &Request<'_>, descriptor: &Descriptor) -> PyResult<()> {
     let found = descriptor.device();
     if !found.is_ownable() {
         check_device(request.device, found)?;
@@ -188,7 +175,7 @@ fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<(
 
 /// Returns the tensor on the requested device. The caller's stream is one of the device that it leaves, unless that is the host.
 #[cold]
-fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
+fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_>) -> PyResult<Tensor> {
     let found = tensor.descriptor().device();
     let stream_device = if found == Device::CPU { wanted } else { found };
     stream::in_stream(request.stream, stream_device, || Ok(copies::to(py, tensor, wanted, request.copy)?))
@@ -271,22 +258,12 @@ Example
 static DESCRIBE_PARAMETERS: Parameters<5> =
     Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1, 1);
 
-unsafe extern "C" fn describe(
-    module: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargs: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter's own arguments.
-    unsafe {
-        if nargs == 1 && keywords.is_null() {
-            return fastcall::call_with_one(args, |obj| described(obj, None));
-        }
-        fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, |_, arguments| {
-            described(required(arguments.first())?, Some(arguments))
-        })
-    }
-}
+fastcall::c_function!(
+    describe,
+    DESCRIBE_PARAMETERS,
+    |_, arguments| described(required(arguments.first())?, Some(arguments)),
+    |obj| { described(obj, None) }
+);
 
 /// `describe`, with the arguments in the order of its parameters if there may be others than `obj`.
 #[inline(always)]
@@ -307,8 +284,8 @@ fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>
         };
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, request, &mut imported)?;
-        let Imported { owner, owner_needs_object, protocol, readonly_unknown, .. } = imported;
-        description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
+        let Found { owner, owner_needs_object, protocol, readonly_unknown } = imported.found();
+        description.set_owned(own_classes::object_to_keep(obj), owner, owner_needs_object, protocol);
         if arguments.is_none() {
             return Ok(());
         }
@@ -326,10 +303,7 @@ fn describe_metadata(arguments: &[Argument<'_, '_>; 5]) -> PyResult<Metadata> {
 
 /// Parses the other optional arguments of `describe`.
 #[cold]
-fn describe_request<'a, 'py>(
-    arguments: &'a [Argument<'_, 'py>; 5],
-    metadata: &'a Metadata,
-) -> PyResult<Request<'a, 'py>> {
+fn describe_request<'a, 'py>(arguments: &'a [Argument<'_, 'py>; 5], metadata: &'a Metadata) -> PyResult<Request<'a>> {
     let [_, _, device, writable, stream] = arguments.each_ref().map(given);
     let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
     let mut request = Request::new(if writable { RequestAccess::Write } else { RequestAccess::Read });
@@ -340,7 +314,7 @@ fn describe_request<'a, 'py>(
 
 /// Checks a description against the request.
 #[cold]
-fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: &mut Descriptor) -> PyResult<()> {
+fn check_request(request: &Request<'_>, readonly_unknown: bool, descriptor: &mut Descriptor) -> PyResult<()> {
     check_device(request.device, descriptor.device())?;
     args::check_stream(request.stream, request.device.unwrap_or(descriptor.device()))?;
     if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {

@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use crate::copy::can_cast;
 use crate::descriptor::read_only;
 use crate::device::Device;
-use crate::error::{DTypeErrorKind, DeviceError, Error};
+use crate::error::DeviceError;
 use crate::layout::Spec;
 use crate::memory::Contents;
+use crate::python::interrupt;
 use crate::python::module::export;
 use crate::python::module::functions::call::Call;
 use crate::python::module::values::memory_of;
-use crate::python::{copies, interrupt};
 use crate::tensor::Tensor;
 
 /// Lays a field into a buffer.
@@ -65,22 +65,15 @@ pub(super) fn copy(
     tensor: &mut Tensor,
 ) -> PyResult<()> {
     let py = call.py;
-    let known = can_cast(data.descriptor().dtype(), spec.dtype());
     place(call, buffer, spec, Contents::Undefined, tensor)?;
     let to = &*tensor;
     // SAFETY: the field is in a buffer that is exported as writable and kept by the owner; the copy may overlap.
     let assign = |from: &Tensor| interrupt::detach(py, || unsafe { to.assign(from) });
-    if known {
-        match assign(data) {
-            Err(Error::DType(error)) if error.kind() == DTypeErrorKind::CastOnDevice => {}
-            copied => return Ok(copied?),
-        }
-    }
-    let data = copies::to(py, data, Device::CPU, None)?;
-    if known {
-        return Ok(assign(&data)?);
+    if can_cast(data.descriptor().dtype(), spec.dtype()) {
+        return Ok(assign(data)?);
     }
     // NumPy can cast more element types.
+    let data = export::numpy::for_cast(py, data, (spec.dtype(), spec.device()), "data")?;
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
     Ok(assign(&cast)?)

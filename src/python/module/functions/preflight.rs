@@ -135,7 +135,7 @@ fn of_object(
         };
     }
     // CuPy gets the device buffer of a host/device pair.
-    let on_device = wanted == Target::CuPy && import::is_pair(obj)?;
+    let on_device = wanted == Target::CuPy && import::kind_of(obj)? == import::Kind::Pair;
     let near = if on_device { Some(parse_device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
     let found = match values::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,

@@ -2,7 +2,7 @@
 //! devices can access memory.
 
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::{self, Imported, Request, RequestAccess};
+use crate::python::import::{self, Found, Imported, Request, RequestAccess};
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::freelist;
@@ -10,6 +10,7 @@ use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::functions::exchange::owned;
 use crate::python::module::methods::key;
 use crate::python::module::values;
+use crate::python::own_classes;
 use crate::python::trace;
 use pyo3::prelude::*;
 
@@ -46,8 +47,8 @@ fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, &Request::new(RequestAccess::Inspect), &mut imported)?;
-        let Imported { owner, owner_needs_object, protocol, .. } = imported;
-        description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
+        let Found { owner, owner_needs_object, protocol, .. } = imported.found();
+        description.set_owned(own_classes::object_to_keep(obj), owner, owner_needs_object, protocol);
         Ok(())
     })
 }

@@ -100,7 +100,7 @@ pub(super) fn like(call: &Call<'_, '_>) -> PyResult<Spec> {
 /// not say so.
 fn row_alignment(object: &Bound<'_, PyAny>, data: &Tensor) -> PyResult<Option<i64>> {
     let field = data.descriptor();
-    if data.alignment_size() > 1 || !import::is_field(object)? {
+    if data.alignment_size() > 1 || import::kind_of(object)? != import::Kind::Field {
         return Ok(None);
     }
     let preset = if field.device().is_cuda() { "gt4py.next:gpu" } else { "gt4py.next" };

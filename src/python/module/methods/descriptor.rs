@@ -157,6 +157,17 @@ impl PyDescriptor {
         package::functions(slf.py())?.call_method1(intern!(slf.py(), "Ctypes"), (slf,))
     }
 
+    /// Returns the NumPy array on the same memory, cast or copied if requested.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, PyDescriptor>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = package::functions(slf.py())?.call_method1(intern!(slf.py(), "from_dlpack"), (slf,))?;
+        tensor.call_method1(intern!(slf.py(), "__array__"), (dtype, copy))
+    }
+
     /// Whether the memory is read-only.
     #[getter]
     fn readonly(&self) -> bool {

@@ -122,11 +122,13 @@ fn set_array(
         }
     } else {
         let from = device_source(tensor, value, array.as_deref())?;
-        // CuPy does not have some element types, so the host converts.
         let from = if from.descriptor().dtype() == tensor.descriptor().dtype() {
             from
-        } else {
+        } else if from.descriptor().device().is_host_readable() {
             export::numpy::cast(export::numpy::view(py, &from)?.as_any(), tensor.descriptor().dtype(), "value")?
+        } else {
+            let spec = Spec::new(from.descriptor().shape(), tensor.descriptor().dtype()).with_device(device);
+            copies::copy_into(py, &spec, &from, "the elements are cast for CuPy")?
         };
         let value = if from.descriptor().ndim() == 0 && from.descriptor().device().is_host_readable() {
             export::numpy::view(py, &from)?.get_item(PyTuple::empty(py))?
@@ -256,21 +258,18 @@ fn set_on_device(tensor: &Tensor, selected: &Tensor, value: &Bound<'_, PyAny>, a
     })
 }
 
-/// Returns a value with the element type of a tensor on a device, to be copied there. Values of another element type are
-/// converted on the host, by NumPy if this crate has no cast.
+/// Returns a value whose elements can be cast to those of a tensor on a device, to be copied there. Where this crate has no cast,
+/// NumPy converts what the host can read.
 fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<Tensor> {
-    let py = value.py();
-    let dtype = like.descriptor().dtype();
-    let Some(array) = array else { return export::numpy::cast(value, dtype, "value") };
-    if array.descriptor().dtype() == dtype {
-        return Ok(array.clone());
+    let (py, dtype) = (value.py(), like.descriptor().dtype());
+    match array {
+        None => export::numpy::cast(value, dtype, "value"),
+        Some(array) if can_cast(array.descriptor().dtype(), dtype) => Ok(array.clone()),
+        Some(array) => {
+            let array = export::numpy::for_cast(py, array, (dtype, like.descriptor().device()), "value")?;
+            export::numpy::cast(export::numpy::view(py, &array)?.as_any(), dtype, "value")
+        }
     }
-    // The host converts elements.
-    let host = copies::to(py, array, Device::CPU, None)?;
-    if !can_cast(array.descriptor().dtype(), dtype) {
-        return export::numpy::cast(export::numpy::view(py, &host)?.as_any(), dtype, "value");
-    }
-    Ok(host)
 }
 
 /// Copies an array; releases the GIL for a large one. Returns `false` without any effect for arrays that NumPy has to
@@ -295,12 +294,19 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
 }
 
 /// Parses the axes of `transpose`: numbers (negative ones count from the end) or labels, as separate arguments or as one
-/// sequence. Without axes, or with None, reverses the dimensions.
+/// sequence; labels also as one text, as for `dims`. Without axes, or with None, reverses the dimensions.
 pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
     let ndim = tensor.descriptor().ndim();
     let only = if given.len() == 1 { Some(given.get_item(0)?) } else { None };
     if given.is_empty() || only.as_ref().is_some_and(|only| only.is_none()) {
         return Ok((0..ndim).rev().collect());
+    }
+    if let Some(Ok(text)) = only.as_ref().map(|only| only.cast::<PyString>())
+        && tensor.axis(&text.to_cow()?).is_err()
+        && let Ok(labels) = args::dims(text)
+        && labels.len() > 1
+    {
+        return Ok(labels.iter().map(|label| tensor.axis(&label.to_string())).collect::<crate::Result<_>>()?);
     }
     let axis = |item: &Bound<'_, PyAny>| -> PyResult<usize> {
         if let Ok(label) = item.cast::<PyString>() {

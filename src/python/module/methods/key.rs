@@ -247,7 +247,7 @@ fn converted<'py>(
 
 /// Whether a value is a `Tensor` or a host/device pair.
 pub(super) fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
+    Ok(value.cast_exact::<PyTensor>().is_ok() || import::kind_of(value)? == import::Kind::Pair)
 }
 
 /// Repeats a mask by label along the dimensions of a field that it does not have, unless it has the field's first dimensions, in order:

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::copy::can_cast;
 use crate::error::{Error, LayoutError, LayoutErrorKind};
 use crate::python::convert::args;
 use crate::python::module::classes::tensor::PyTensor;
@@ -124,7 +125,7 @@ impl PyTensor {
 
     /// Returns a copy with another element type, and the same labels, layout, padding and alignment.
     ///
-    /// On a device, the host converts. The parameters are those of `numpy.ndarray.astype`.
+    /// The parameters are those of `numpy.ndarray.astype`. On a device, what is not cast by NumPy's "same_kind" rule is by CuPy.
     ///
     /// Parameters
     /// ----------
@@ -165,11 +166,12 @@ impl PyTensor {
         let prepared = functions.call_method1(intern!(py, "prepared"), (slf, dtype, order, casting, copy))?;
         let (made, from, to, casting): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, String) =
             prepared.extract()?;
-        if !from.is_none() {
+        if let Ok(target) = to.cast::<PyTensor>() {
+            cast_on_device(slf, target)?;
+        } else if !from.is_none() {
             // Called here, so that a warning of NumPy's names the line that called `astype`.
             let casting = PyDict::from_sequence([("casting", casting)].into_pyobject(py)?.as_any())?;
             py.import(intern!(py, "numpy"))?.call_method("copyto", (&to, from), Some(&casting))?;
-            functions.call_method1(intern!(py, "finish"), (&made, to))?;
         }
         Ok(made)
     }
@@ -199,6 +201,16 @@ impl PyTensor {
     fn flags<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         package::functions(slf.py())?.call_method1(intern!(slf.py(), "flags_of"), (slf,))
     }
+}
+
+/// Casts a tensor on a device to another one there, by CuPy if this crate does not have the cast.
+#[cold]
+fn cast_on_device(from: &Bound<'_, PyTensor>, to: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let everything = to.py().Ellipsis();
+    if can_cast(from.get().0.descriptor().dtype(), to.get().0.descriptor().dtype()) {
+        return index::set(to, everything.bind(to.py()), from.as_any());
+    }
+    cupy::with(to, |target| cupy::with(from, |source| target.set_item(everything, source)))
 }
 
 /// Calls a method of the array of the device's library.

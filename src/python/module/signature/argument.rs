@@ -3,8 +3,9 @@
 use crate::descriptor::read_only;
 use crate::device::Device;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
+use crate::python::import::{self, Found, Hooks, Imported, Interface, Request, RequestAccess};
 use crate::python::module::classes::descriptor::PyDescriptor;
+use crate::python::own_classes;
 use pyo3::prelude::*;
 
 /// Describes an object, with its metadata, and returns the hooks to call around the use of its memory. `device` selects one of
@@ -50,12 +51,12 @@ pub(crate) fn describe_argument<'py>(
         }
     }
     let hooks = imported.hooks(imported.descriptor.device())?;
-    let Imported { owner, owner_needs_object, protocol, .. } = imported;
-    description.set_owned(import::object_to_keep(object), owner, owner_needs_object, protocol);
+    let Found { owner, owner_needs_object, protocol, .. } = imported.found();
+    description.set_owned(own_classes::object_to_keep(object), owner, owner_needs_object, protocol);
     if writes {
         // The import accepts tensors that require grad, as those that are only read may.
         let kept = description.object(object.py());
-        if import::is_torch(&kept)? {
+        if import::kind_of(&kept)? == import::Kind::Torch {
             import::refuse_grad_of_torch(&kept).map_err(without_name)?;
         }
     }

@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
+use crate::error::Tuple;
 use crate::python::convert::{args, errors};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::descriptor::PyDescriptor;
@@ -196,15 +197,12 @@ impl PyBound {
 
     /// Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
     /// first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
-    /// out. A tuple with `dims`, whose items go by label, too: `domain["I"]`.
+    /// out. A tuple with `dims`, whose items go by label, too: `domain["I"]`. Warns if fields with the same extents have different
+    /// origins, for instance if only one of them has a halo.
     #[getter]
     fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let signature = self.signature()?;
-        let domain = self.arguments.domain(&signature.signature);
-        let (dims, extents): (Vec<_>, Vec<_>) =
-            domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
-        let tuples = (PyTuple::new(py, extents)?, PyTuple::new(py, dims)?);
-        package::functions(py)?.call_method1(intern!(py, "Domain"), tuples)
+        self.warn_of_origins(py)?;
+        self.largest_domain(py)
     }
 
     fn __enter__<'py>(slf: &Bound<'py, PyBound>) -> PyResult<Bound<'py, PyBound>> {
@@ -291,7 +289,7 @@ impl PyBound {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut parts = vec![format!("domain={}", self.domain(py)?.repr()?)];
+        let mut parts = vec![format!("domain={}", self.largest_domain(py)?.repr()?)];
         for (place, (name, _)) in self.signature()?.signature.fields().iter().enumerate() {
             parts.push(match self.arguments.get(place) {
                 Some(field) => format!("{name}={}", field.described(py).repr()?),
@@ -308,6 +306,29 @@ fn named(py: Python<'_>, signature: &PySignature, place: usize, outcome: PyResul
 }
 
 impl PyBound {
+    fn largest_domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let signature = self.signature()?;
+        let domain = self.arguments.domain(&signature.signature);
+        let (dims, extents): (Vec<_>, Vec<_>) =
+            domain.into_iter().map(|(dim, extent)| (dim.to_string(), extent)).unzip();
+        let tuples = (PyTuple::new(py, extents)?, PyTuple::new(py, dims)?);
+        package::functions(py)?.call_method1(intern!(py, "Domain"), tuples)
+    }
+
+    fn warn_of_origins(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(places) = self.arguments.differing_origins() else { return Ok(()) };
+        let signature = self.signature()?;
+        let [(one, zero), (other, origin)] = [places.0, places.1].map(|place| {
+            let origin = self.arguments.get(place).and_then(|field| field.original().origin());
+            (signature.spec(place).0, Tuple(origin.unwrap_or(&[])).to_string())
+        });
+        let message = format!(
+            "field {one:?}: origin: {zero}, and field {other:?} of the same extents has {origin}; the domain begins at the \
+             origin of each: write dl.asarray({one}, origin={origin}) if they are one grid"
+        );
+        errors::warn(py, &message)
+    }
+
     fn names(&self) -> PyResult<String> {
         let names: Vec<&str> = self.signature()?.signature.fields().iter().map(|(name, _)| &**name).collect();
         Ok(names.join(", "))

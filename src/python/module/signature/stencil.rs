@@ -13,13 +13,14 @@ use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::convert::args;
 use crate::python::ffi::numpy_api::is_exact;
-use crate::python::import::{self, Imported, Request, RequestAccess};
+use crate::python::import::{self, Found, Imported, Request, RequestAccess};
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::device::parse_device;
 use crate::python::module::classes::freelist;
 use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::numpy::array_on;
 use crate::python::module::signature::PyBound;
+use crate::python::own_classes;
 
 /// Shapes, strides, origins and halos of all fields, without allocating for up to 10 fields of 3 dimensions.
 type Key = SmallVec<[i64; 192]>;
@@ -106,8 +107,8 @@ fn relabelled<'py>(
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, &request, &mut imported)?;
-        let Imported { owner, owner_needs_object, protocol, .. } = imported;
-        description.set_owned(import::object_to_keep(obj), owner, owner_needs_object, protocol);
+        let Found { owner, owner_needs_object, protocol, .. } = imported.found();
+        description.set_owned(own_classes::object_to_keep(obj), owner, owner_needs_object, protocol);
         Ok(())
     })
 }

@@ -170,7 +170,7 @@ impl<'py> ArrayLibrary<'py> {
             };
             let Some(keywords) = keywords else {
                 let arguments: SmallVec<[_; 4]> = inputs.iter().chain([out]).collect();
-                return getattr::call_function(ufunc, &arguments, OUT.get(py)?).map(drop);
+                return getattr::call(ufunc, &arguments, Some(OUT.get(py)?)).map(drop);
             };
             keywords.set_item(intern!(py, "out"), out)?;
             return ufunc.call(PyTuple::new(py, inputs)?, Some(keywords)).map(drop);

@@ -9,7 +9,7 @@ use crate::descriptor::Descriptor;
 use crate::python::convert::dtype::named;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::import::{
-    Imported, Request, RequestAccess, describe, is_torch, masked, masked_points, refuse_grad_of_torch, refuse_mask,
+    Imported, Kind, Request, RequestAccess, describe, kind_of, masked, masked_points, refuse_grad_of_torch, refuse_mask,
 };
 use crate::python::interrupt::is_interrupt;
 
@@ -82,7 +82,7 @@ fn refuse_inside(value: &Bound<'_, PyAny>, depth: usize, argument: &str) -> PyRe
 
 /// Rejects a PyTorch tensor that is more than its elements, or has none. The fix in the message calls it `part`.
 fn refuse_more(value: &Bound<'_, PyAny>, argument: &str, part: &str) -> PyResult<()> {
-    if !is_torch(value)? {
+    if kind_of(value)? != Kind::Torch {
         return Ok(());
     }
     let mut descriptor = Descriptor::BLANK;

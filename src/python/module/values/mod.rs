@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::python::import::{
-    Imported, Request, RequestAccess, describe, inner_of, is_torch, not_an_array, refuse_grad_of_torch, share,
+    Imported, Kind, Request, RequestAccess, describe, inner_of, kind_of, not_an_array, refuse_grad_of_torch, share,
 };
 use crate::tensor::{Owner, Tensor};
 
@@ -36,7 +36,7 @@ pub(super) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 pub(super) fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let inner = inner_of(object)?;
     let object = inner.as_ref().unwrap_or(object);
-    if is_torch(object)? { refuse_grad_of_torch(object) } else { Ok(()) }
+    if kind_of(object)? == Kind::Torch { refuse_grad_of_torch(object) } else { Ok(()) }
 }
 
 /// Returns the descriptor of an object, and the owner if the producer passed one. Of several buffers, takes the one nearest
@@ -47,6 +47,6 @@ pub(super) fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> Py
     let mut request = Request::new(RequestAccess::Inspect);
     request.near = near;
     describe(object, &request, &mut imported)?;
-    let owner = imported.owner;
+    let owner = imported.found().owner;
     Ok((descriptor, owner))
 }

@@ -38,6 +38,7 @@ control! { driver:
     fn fakecuda_reset() {
         driver.counters = Counters::default();
         driver.messages.clear();
+        driver.latest.clear();
         driver.failures.clear();
         driver.allocations_left = None;
         for device in &mut driver.devices {

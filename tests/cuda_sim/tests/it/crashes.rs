@@ -91,12 +91,12 @@ const OF_STREAMS: &[Call] = &[
     ("cuMemsetD2D32Async", |stream, address| code!(set::cuMemsetD2D32Async(address, 4, 0, 1, 1, stream))),
     ("cuLaunchHostFunc", |stream, _| code!(stream::cuLaunchHostFunc(stream, None, std::ptr::null_mut()))),
     ("cuLaunchKernel", |stream, address| {
-        let ptx = c".version 7.0\n.target sm_52\n.visible .entry dlfield_fill_8()";
+        let ptx = c".version 7.0\n.target sm_52\n.visible .entry dlfield_copy()";
         let module = get!(|out| module::cuModuleLoadData(out, In::new(ptx.as_ptr().cast()))).unwrap();
-        let name = In::new(c"dlfield_fill_8".as_ptr());
+        let name = In::new(c"dlfield_copy".as_ptr());
         let function = get!(|out| module::cuModuleGetFunction(out, module, name)).unwrap();
-        let (count, value) = (1u64, 1u64);
-        let parameters = [&raw const address, &raw const count, &raw const value];
+        let empty = [0u64; 32];
+        let parameters = [&raw const address, empty.as_ptr(), empty.as_ptr(), empty.as_ptr()];
         let (parameters, extra) = (In::new(parameters.as_ptr()).cast(), In::new(std::ptr::null()));
         code!(module::cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, extra))
     }),

@@ -3,28 +3,38 @@ use fakecuda::api::{capture, context, device, event, memory, module, pointer as 
 use fakecuda::entry::In;
 use std::ffi::{CString, c_void};
 
-const PTX: &str = ".version 7.0\n.target sm_52\n.visible .entry dlfield_fill_8()\n.visible .entry dlfield_fill_16()
-.visible .entry dlfield_copy_4()\n.visible .entry dlfield_fill_strided_2()\n";
+const PTX: &str = ".version 7.0\n.target sm_52\n.visible .entry dlfield_copy()\n.visible .entry dlfield_transpose()\n";
 
+/// `Grid` in kernels.cu.
 #[repr(C)]
-struct Layout {
-    count: u64,
+#[derive(Default)]
+struct Grid {
+    shape: [i64; 7],
+    to: [i64; 7],
+    from: [i64; 7],
+    /// Elements, and their distances on both sides.
+    right: [i64; 3],
+    down: [i64; 3],
     ndim: u32,
-    pad: u32,
-    shape: [i64; 8],
-    destination: [i64; 8],
-    source: [i64; 8],
+    across: u32,
+    count: u32,
+    /// Bytes of an element on both sides, twice.
+    sizes: [[u32; 2]; 2],
+    kinds: [u32; 2],
 }
 
-fn layout(shape: &[i64], destination: &[i64], source: &[i64]) -> Layout {
-    let fixed = |values: &[i64]| {
-        let mut all = [0; 8];
-        all[..values.len()].copy_from_slice(values);
-        all
-    };
-    let count = shape.iter().product::<i64>() as u64;
-    let ndim = shape.len() as u32;
-    Layout { count, ndim, pad: 0, shape: fixed(shape), destination: fixed(destination), source: fixed(source) }
+/// Elements of so many bytes in rows, for blocks of 32 threads: their numbers, and their distances on both sides.
+fn grid(size: u32, right: [i64; 3], down: [i64; 3]) -> Grid {
+    let mut grid = Grid { right, down: [1, 0, 0], ndim: 1, sizes: [[size; 2]; 2], ..Grid::default() };
+    [grid.shape[0], grid.to[0], grid.from[0]] = down;
+    grid.across = (right[0] as u32).div_ceil(128);
+    grid.count = grid.across * down[0] as u32;
+    grid
+}
+
+/// Elements without gaps.
+fn run(size: u32, count: i64) -> Grid {
+    grid(size, [count, size.into(), 0], [1, 0, 0])
 }
 
 fn load(ptx: &str) -> Answer<u64> {
@@ -43,6 +53,11 @@ fn launch(name: &str, block: u32, stream: u64, parameters: &[*const c_void]) -> 
     cu!(module::cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, stream, parameters, In::new(std::ptr::null())))
 }
 
+/// Fills elements with the first bytes of a value.
+fn fill_by_kernel(to: u64, over: &Grid, value: [u8; 16], stream: u64) -> Answer {
+    launch("dlfield_copy", 32, stream, &[pointer(&to), pointer(&0u64), pointer(over), pointer(&value)])
+}
+
 fn pointer<T>(value: &T) -> *const c_void {
     (value as *const T).cast()
 }
@@ -52,9 +67,8 @@ fn fills_run_in_the_order_of_their_stream() {
     let _session = session();
     let (address, stream) = (allocate(48), make_stream());
     fill(address, 0, 48, stream).unwrap();
-    launch("dlfield_fill_8", 32, stream, &[pointer(&address), pointer(&2u64), pointer(&0x0102u64)]).unwrap();
-    let (place, value) = (address + 16, [7u8; 16]);
-    launch("dlfield_fill_16", 32, stream, &[pointer(&place), pointer(&1u64), pointer(&value)]).unwrap();
+    fill_by_kernel(address, &run(8, 2), 0x0102u128.to_le_bytes(), stream).unwrap();
+    fill_by_kernel(address + 16, &run(16, 1), [7; 16], stream).unwrap();
     assert_eq!(peek(address, 48), [0xCD; 48]);
     synchronize(stream).unwrap();
     let expected = [[2, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0], [7; 16], [0; 16]].concat();
@@ -67,8 +81,9 @@ fn a_copy_turns_its_axes() {
     let (from, to, stream) = (allocate(24), allocate(24), make_stream());
     let numbers: Vec<u8> = (0..6u32).flat_map(u32::to_ne_bytes).collect();
     poke(from, &numbers);
-    let turned = layout(&[2, 3], &[1, 2], &[3, 1]);
-    launch("dlfield_copy_4", 32, stream, &[pointer(&to), pointer(&from), pointer(&turned)]).unwrap();
+    let turned = grid(4, [3, 8, 4], [2, 4, 12]);
+    let value = [0u8; 16];
+    launch("dlfield_copy", 32, stream, &[pointer(&to), pointer(&from), pointer(&turned), pointer(&value)]).unwrap();
     synchronize(stream).unwrap();
     let expected: Vec<u8> = [0u32, 3, 1, 4, 2, 5].into_iter().flat_map(u32::to_ne_bytes).collect();
     assert_eq!(peek(to, 24), expected);
@@ -79,9 +94,8 @@ fn a_copy_turns_its_axes() {
 fn a_strided_fill_leaves_what_is_between() {
     let _session = session();
     let (address, stream) = (allocate(16), make_stream());
-    let every_other = layout(&[3], &[-2], &[0]);
-    let (last, value) = (address + 8, [1u8, 2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]);
-    launch("dlfield_fill_strided_2", 32, stream, &[pointer(&last), pointer(&every_other), pointer(&value)]).unwrap();
+    let value = [1u8, 2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
+    fill_by_kernel(address + 8, &grid(2, [3, -4, 0], [1, 0, 0]), value, stream).unwrap();
     synchronize(stream).unwrap();
     let (set, left) = ([1, 2], [0xCD; 2]);
     assert_eq!(peek(address, 16), [set, left, set, left, set, left, left, left].concat());
@@ -92,20 +106,21 @@ fn kernels_are_in_modules() {
     let _session = session();
     assert_eq!(load("no code"), Err(200));
     let module = load(PTX).unwrap();
-    assert!(function(module, "dlfield_fill_8").is_ok());
-    assert_eq!(function(module, "dlfield_copy_8"), Err(NOT_FOUND));
+    assert!(function(module, "dlfield_copy").is_ok());
+    assert_eq!(function(module, "dlfield_transpose_4"), Err(NOT_FOUND));
     assert_eq!(function(module, "another"), Err(NOT_FOUND));
     cu!(module::cuModuleUnload(module)).unwrap();
-    assert_eq!(function(module, "dlfield_fill_8"), Err(INVALID_HANDLE));
+    assert_eq!(function(module, "dlfield_copy"), Err(INVALID_HANDLE));
 }
 
 #[test]
 fn blocks_have_at_most_1024_threads() {
     let _session = session();
     let address = allocate(8);
-    let parameters = [pointer(&address), pointer(&1u64), pointer(&1u64)];
-    assert_eq!(launch("dlfield_fill_8", 1025, NULL, &parameters), Err(INVALID_VALUE));
-    assert_eq!(launch("dlfield_fill_8", 0, NULL, &parameters), Err(INVALID_VALUE));
+    let (one, value) = (run(8, 1), [0u8; 16]);
+    let parameters = [pointer(&address), pointer(&0u64), pointer(&one), pointer(&value)];
+    assert_eq!(launch("dlfield_copy", 1025, NULL, &parameters), Err(INVALID_VALUE));
+    assert_eq!(launch("dlfield_copy", 0, NULL, &parameters), Err(INVALID_VALUE));
 }
 
 #[test]
@@ -123,7 +138,7 @@ fn a_kernel_that_goes_wrong_fails_what_comes_after_it() {
 
 /// Makes a kernel fail, as one does that writes past its memory.
 fn fail_a_kernel(address: u64, stream: u64) {
-    launch("dlfield_fill_8", 32, stream, &[pointer(&address), pointer(&2u64), pointer(&1u64)]).unwrap();
+    fill_by_kernel(address, &run(8, 2), [1; 16], stream).unwrap();
 }
 
 #[test]
@@ -151,7 +166,7 @@ fn every_call_in_the_context_of_a_failed_kernel_returns_its_error() {
         move_bytes(address, address, 8, stream),
         cu!(pointer_api::cuPointerGetAttribute(kind, 2, address)),
         load(PTX).map(drop),
-        function(module, "dlfield_fill_8").map(drop),
+        function(module, "dlfield_copy").map(drop),
         cu!(context::cuCtxSynchronize()),
         cu!(stream::cuStreamDestroy_v2(unused)),
         free(address),
@@ -173,21 +188,20 @@ fn a_kernel_cannot_follow_the_host_nor_a_device_that_is_no_peer() {
     let session = session();
     let host = [0u64; 1];
     let pageable = host.as_ptr() as u64;
-    launch("dlfield_fill_8", 1, NULL, &[pointer(&pageable), pointer(&1u64), pointer(&1u64)]).unwrap();
+    fill_by_kernel(pageable, &run(8, 1), [1; 16], NULL).unwrap();
     assert_eq!(synchronize(NULL), Err(ILLEGAL_ADDRESS));
     cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
 
     let address = allocate(8);
-    let parameters = [pointer(&address), pointer(&1u64), pointer(&5u64)];
     session.make_current(1);
-    launch("dlfield_fill_8", 1, NULL, &parameters).unwrap();
+    fill_by_kernel(address, &run(8, 1), [5; 16], NULL).unwrap();
     assert_eq!(synchronize(NULL), Err(ILLEGAL_ADDRESS));
     assert_eq!(count("no_peer_access"), 1);
     cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
     cu!(context::cuCtxEnablePeerAccess(session.contexts[0], 0)).unwrap();
-    launch("dlfield_fill_8", 1, NULL, &parameters).unwrap();
+    fill_by_kernel(address, &run(8, 1), [5; 16], NULL).unwrap();
     synchronize(NULL).unwrap();
-    assert_eq!(peek(address, 8), 5u64.to_ne_bytes());
+    assert_eq!(peek(address, 8), [5; 8]);
 }
 
 #[test]
@@ -195,10 +209,9 @@ fn kernels_race_like_copies() {
     let _session = session();
     let address = allocate(32);
     let (even, odd) = (address, address + 2);
-    let (places, value) = (layout(&[8], &[2], &[0]), [0u8; 16]);
+    let places = grid(2, [8, 4, 0], [1, 0, 0]);
     for (start, races) in [(even, 0), (odd, 0), (odd, 1)] {
-        let parameters = [pointer(&start), pointer(&places), pointer(&value)];
-        launch("dlfield_fill_strided_2", 32, make_stream(), &parameters).unwrap();
+        fill_by_kernel(start, &places, [0; 16], make_stream()).unwrap();
         assert_eq!(count("races"), races);
     }
 }
