@@ -43,8 +43,8 @@ MUTATIONS = (
     Mutation(
         "the storage that an owner keeps stays resizable",
         f"{IMPORT}/torch.rs",
-        "if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {",
-        "if device == Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {",
+        'if device != Device::CPU || !self.0.call_method0(intern!(py, "resizable"))?.is_truthy()? {',
+        'if device == Device::CPU || !self.0.call_method0(intern!(py, "resizable"))?.is_truthy()? {',
     ),
     Mutation(
         "an owned NumPy array stays resizable",

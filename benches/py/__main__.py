@@ -68,7 +68,10 @@ def _on_a_gpu(*, save: bool) -> None:
     print(heading, report.table(lines), *(report.grid(each.header, each.rows) for each in grids), sep="\n")
     if save:
         report.save({"cuda": lines}, grids)
-        report.write(report.PAGE, f"{heading}\n{report.grid(grids[0].header, grids[0].rows)}", "cuda")
+        missed = [line for line in lines if line.loses]
+        count = f"In {len(missed)} of {len(lines)} comparisons dlfield misses its goal:"
+        tables = f"{report.table(missed)}\n{report.grid(grids[0].header, grids[0].rows)}"
+        report.write(report.PAGE, f"{heading}\n{count}\n\n{tables}", "cuda")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ use view::Traversal;
 /// Returns the part of a view inside the halo of its field.
 ///
 /// # Errors
-/// [`LayoutError`](crate::LayoutError) unless the view has the field's shape.
+/// [`LayoutError`] unless the view has the field's shape.
 ///
 /// # Example
 /// ```
@@ -146,7 +146,7 @@ pub fn for_each_run<A: Operand>(array: A, mut f: impl FnMut(A::Run)) {
 /// read, `&mut T` of those that are written. Element types and types of dimensions may differ.
 ///
 /// # Errors
-/// [`LayoutError`](crate::LayoutError) unless all arrays have the same shape: nothing is broadcast.
+/// [`LayoutError`] unless all arrays have the same shape: nothing is broadcast.
 ///
 /// # Example
 /// ```

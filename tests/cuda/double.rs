@@ -160,10 +160,16 @@ impl Double {
     }
 
     pub fn report(&self) -> String {
-        let mut text = vec![0u8; 1 << 20];
-        let length = call!(self.fakecuda_report: (*mut c_char, usize) -> usize, text.as_mut_ptr().cast(), text.len());
-        text.truncate(length);
-        String::from_utf8_lossy(&text).into_owned()
+        let mut text = vec![0u8; 1 << 12];
+        loop {
+            let length =
+                call!(self.fakecuda_report: (*mut c_char, usize) -> usize, text.as_mut_ptr().cast(), text.len());
+            if length < text.len() {
+                text.truncate(length);
+                return String::from_utf8_lossy(&text).into_owned();
+            }
+            text.resize(length + 1, 0);
+        }
     }
 
     /// Returns numbers of the report.

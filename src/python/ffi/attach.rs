@@ -133,27 +133,26 @@ fn release_all(py: Python<'_>) {
 
 /// An exception taken out of the thread state; dropping this puts it back. PyO3's `PyErr::take` cannot be used: it would
 /// resume a panic that has become an exception.
-pub struct SavedError<'py> {
-    #[cfg(Py_3_12)]
-    raised: *mut ffi::PyObject,
-    #[cfg(not(Py_3_12))]
-    raised: [*mut ffi::PyObject; 3],
-    attached: PhantomData<Python<'py>>,
-}
+pub struct SavedError<'py>(Raised, PhantomData<Python<'py>>);
+
+#[cfg(Py_3_12)]
+type Raised = *mut ffi::PyObject;
+#[cfg(not(Py_3_12))]
+type Raised = [*mut ffi::PyObject; 3];
 
 impl<'py> SavedError<'py> {
-    #[cfg(Py_3_12)]
     pub fn take(_: Python<'py>) -> SavedError<'py> {
-        // SAFETY: attached; dropping this gives the reference back.
-        SavedError { raised: unsafe { ffi::PyErr_GetRaisedException() }, attached: PhantomData }
-    }
-
-    #[cfg(not(Py_3_12))]
-    pub fn take(_: Python<'py>) -> SavedError<'py> {
-        let [mut kind, mut value, mut trace] = [std::ptr::null_mut(); 3];
         // SAFETY: attached; dropping this gives the references back.
-        unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut trace) };
-        SavedError { raised: [kind, value, trace], attached: PhantomData }
+        #[cfg(Py_3_12)]
+        let raised = unsafe { ffi::PyErr_GetRaisedException() };
+        #[cfg(not(Py_3_12))]
+        let raised = {
+            let [mut kind, mut value, mut trace] = [null_mut(); 3];
+            // SAFETY: as above.
+            unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut trace) };
+            [kind, value, trace]
+        };
+        SavedError(raised, PhantomData)
     }
 }
 
@@ -162,10 +161,10 @@ impl Drop for SavedError<'_> {
         // SAFETY: attached for this lifetime; the exception is put back once.
         unsafe {
             #[cfg(Py_3_12)]
-            ffi::PyErr_SetRaisedException(self.raised);
+            ffi::PyErr_SetRaisedException(self.0);
             #[cfg(not(Py_3_12))]
             {
-                let [kind, value, trace] = self.raised;
+                let [kind, value, trace] = self.0;
                 ffi::PyErr_Restore(kind, value, trace);
             }
         }
@@ -177,6 +176,6 @@ impl Drop for SavedError<'_> {
 pub fn report_unraisable(py: Python<'_>) {
     if PyErr::occurred(py) {
         // SAFETY: attached. The object, which names the place, may be null.
-        unsafe { ffi::PyErr_WriteUnraisable(std::ptr::null_mut()) };
+        unsafe { ffi::PyErr_WriteUnraisable(null_mut()) };
     }
 }

@@ -245,6 +245,7 @@ pub unsafe fn call<const N: usize>(
 
 /// Defines the C function that calls a body as [`call`] does; with a second body, for one positional argument and no keywords, as
 /// [`call_with_one`].
+#[cfg(feature = "module")]
 macro_rules! c_function {
     ($name:ident, $parameters:ident, $body:expr $(, $of_one:expr)?) => {
         unsafe extern "C" fn $name(
@@ -263,6 +264,7 @@ macro_rules! c_function {
         }
     };
 }
+#[cfg(feature = "module")]
 pub(crate) use c_function;
 
 /// As [`call`], for a call with one positional argument and no keywords: there is nothing to sort.

@@ -52,19 +52,16 @@ pub fn getattr_opt<'py>(
 }
 
 /// The one keyword of a call, as the tuple that vectorcall takes.
-pub struct Keyword {
-    name: &'static str,
-    tuple: PyOnceLock<Py<PyTuple>>,
-}
+pub struct Keyword(&'static str, PyOnceLock<Py<PyTuple>>);
 
 impl Keyword {
     pub const fn new(name: &'static str) -> Keyword {
-        Keyword { name, tuple: PyOnceLock::new() }
+        Keyword(name, PyOnceLock::new())
     }
 
     pub fn get<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTuple>> {
-        let made = || PyTuple::new(py, [PyString::intern(py, self.name)]).map(Bound::unbind);
-        Ok(self.tuple.get_or_try_init(py, made)?.bind(py))
+        let made = || PyTuple::new(py, [PyString::intern(py, self.0)]).map(Bound::unbind);
+        Ok(self.1.get_or_try_init(py, made)?.bind(py))
     }
 }
 
@@ -100,17 +97,12 @@ pub fn module_of(ty: &Bound<'_, PyType>) -> Option<String> {
 }
 
 /// Returns the dictionary of a type, without those of its bases.
-#[cfg(Py_3_12)]
 fn dictionary<'py>(ty: &Bound<'py, PyType>) -> Option<Bound<'py, PyDict>> {
     // SAFETY: a live type; the result is a new reference, or NULL without an error.
+    #[cfg(Py_3_12)]
     let found = unsafe { Bound::from_owned_ptr_or_opt(ty.py(), ffi::PyType_GetDict(ty.as_type_ptr())) };
-    found?.cast_into().ok()
-}
-
-/// Returns the dictionary of a type, without those of its bases. Before `PyType_GetDict` the field was the documented way.
-#[cfg(not(Py_3_12))]
-fn dictionary<'py>(ty: &Bound<'py, PyType>) -> Option<Bound<'py, PyDict>> {
-    // SAFETY: a live type, whose dictionary is NULL or a live object.
+    // SAFETY: a live type, whose dictionary is NULL or a live object. Before `PyType_GetDict` the field was the documented way.
+    #[cfg(not(Py_3_12))]
     let found = unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), (*ty.as_type_ptr()).tp_dict) };
     found?.cast_into().ok()
 }

@@ -88,6 +88,20 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     }
 }
 
+/// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.
+///
+/// # Safety
+/// - `start` is NULL or points to `ndim` numbers that stay readable for the lifetime.
+#[inline]
+pub unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> Option<&'a [i64]> {
+    match (start.is_null(), ndim) {
+        (_, 0) => Some(&[]),
+        (true, _) => None,
+        // SAFETY: not NULL, so readable as the caller promises; `isize` and `i64` agree on 64-bit machines, the only targets.
+        (false, _) => Some(unsafe { from_raw_parts(start.cast(), ndim) }),
+    }
+}
+
 /// Whether an array's memory was made for this call: the caller has the only reference to the array, and so on along its
 /// bases. `false` for memory that NumPy does not own, as nothing tells.
 pub fn is_fresh(array: &Bound<'_, PyAny>) -> bool {

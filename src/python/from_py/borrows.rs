@@ -199,7 +199,7 @@ pub(super) fn check_undisturbed(py: Python<'_>) -> Result<()> {
         (!entry.has_state(VIEWED)).then_some(entry)
     };
     let arrays: Vec<_> = with_ledger(py, |ledger| {
-        let entries = ledger.borrows().iter().filter_map(waiting);
+        let entries = ledger.borrows.iter().filter_map(waiting);
         let array = |entry: &Entry| Some((entry.array()?.clone_ref(py), entry.descriptor.clone(), entry.writes));
         entries.filter_map(array).collect()
     });
@@ -208,7 +208,7 @@ pub(super) fn check_undisturbed(py: Python<'_>) -> Result<()> {
     }
     // What can be looked at again is in place; other memory is there as long as its protocol promises. While the ledger is held
     // no writer can start.
-    with_ledger(py, |ledger| ledger.borrows().iter().filter_map(waiting).try_for_each(check_values_again))
+    with_ledger(py, |ledger| ledger.borrows.iter().filter_map(waiting).try_for_each(check_values_again))
 }
 
 /// Checks that an array still has the memory that was described, and may still be written if it is to be.

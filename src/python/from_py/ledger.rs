@@ -95,7 +95,7 @@ impl Entry {
 }
 
 pub(super) struct Ledger {
-    borrows: Vec<NonNull<Entry>>,
+    pub(super) borrows: Vec<NonNull<Entry>>,
     unused: Vec<NonNull<Entry>>,
     writers: usize,
     /// The borrows by address, from when there are many until there are none.
@@ -146,11 +146,6 @@ impl Ledger {
         // SAFETY: passed on from the caller.
         unsafe { *(*entry.as_ptr()).state.get_mut() = NEW };
         self.unused.push(entry);
-    }
-
-    /// The entries that are borrowed.
-    pub(super) fn borrows(&self) -> &[NonNull<Entry>] {
-        &self.borrows
     }
 
     /// Enters an entry, unless another one conflicts; then returns what the memory is borrowed for.

@@ -11,13 +11,13 @@ use crate::device::Device;
 use crate::dims::Dims;
 use crate::error::{Error, ExchangeError, Result};
 use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::new_error;
 use crate::python::from_py::axes::Axes;
 use crate::python::from_py::borrows::Loan;
 use crate::python::from_py::kinds::{Elements, Place};
 use crate::python::from_py::ledger::{BorrowSource, CheckValues};
-use crate::python::import::{self, Found, Imported, Request, RequestAccess, is_lent_by_torch};
+use crate::python::import::{self, Found, Imported, Kind, Request, RequestAccess, kind_of};
+use crate::python::own_classes;
 use crate::python::tensor_api::{self, UNORDERED};
 use crate::signature::orient_labelled;
 use crate::tensor::{Owner, ndarray as views};
@@ -91,8 +91,10 @@ fn open_by_position<'py>(
             (None, source)
         }
         None => {
+            let is_description = kind_of(object)? == Kind::Description && own_classes::description(object).is_none();
+            let describe = if is_description { describe_described } else { describe };
             let Described { array, owner, source, .. } =
-                describe(object, writes, field).or_else(|error| describe_described(object, writes, field, error))?;
+                describe(object, writes, field).or_else(|error| as_refusal(object.py(), error))?;
             check(field).map_err(|error| refusal(import::read_only_output(object, error)))?;
             if viewed && needs_wait(field) {
                 import::synchronize_described(array.bind(object.py()), owner.as_ref(), field)?;
@@ -188,9 +190,8 @@ fn describe(object: &Bound<'_, PyAny>, writes: bool, field: &mut Descriptor) -> 
     let described = import::describe(object, if writes { write } else { read }, &mut imported);
     described.map_err(|error| if writes { import::not_an_output(object, error) } else { error })?;
     let array = imported.innermost(object);
-    let can_move =
-        || Ok::<_, PyErr>(imported.protocol == "numpy" || imported.protocol == "dlpack-c" && is_lent_by_torch(array)?);
-    let source = if imported.inner.is_some() && can_move()? {
+    let can_move = imported.protocol == "numpy" || imported.protocol == "dlpack-c" && kind_of(array)? == Kind::Torch;
+    let source = if imported.inner.is_some() && can_move {
         // A wrapper's owner keeps the memory, but an array of NumPy or PyTorch may be given another one, or another shape.
         BorrowSource::Inside(array.clone().unbind())
     } else if imported.owner.is_some() || imported.is_tensor {
@@ -203,23 +204,11 @@ fn describe(object: &Bound<'_, PyAny>, writes: bool, field: &mut Descriptor) -> 
     Ok(Described { array, owner, source, readonly_unknown })
 }
 
-/// Describes the object of a `dlfield.Descriptor`; for other objects returns the error. That class belongs to the module, and another
-/// extension that this crate is built into does not know it.
+/// Describes the object of a `dlfield.Descriptor`. That class belongs to the module: another extension that this crate is built into
+/// cannot read it.
 #[cold]
-fn describe_described(
-    object: &Bound<'_, PyAny>,
-    writes: bool,
-    field: &mut Descriptor,
-    error: PyErr,
-) -> PyResult<Described> {
+fn describe_described(object: &Bound<'_, PyAny>, writes: bool, field: &mut Descriptor) -> PyResult<Described> {
     let py = object.py();
-    let class = match getattr::loaded(py, "dlfield._native")? {
-        Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
-        None => None,
-    };
-    if !class.is_some_and(|class| object.get_type().is(&class)) {
-        return as_refusal(py, error);
-    }
     let owner = object.getattr(intern!(py, "owner"))?;
     if owner.is_exact_instance_of::<PyCapsule>() {
         let got = "a dlfield.Descriptor of a DLPack capsule, which was consumed to describe it".to_owned();
@@ -227,7 +216,7 @@ fn describe_described(
             "an object that can be described again, such as the tensor that dlfield.from_dlpack makes of a capsule";
         return Err(refusal(ExchangeError::new("obj", &allowed, &got).into()));
     }
-    let mut described = describe(&owner, writes, field).or_else(|error| as_refusal(py, error))?;
+    let mut described = describe(&owner, writes, field)?;
     if described.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
         // The user passed `writable=True`.
         field.set_readonly(false);

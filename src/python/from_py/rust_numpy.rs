@@ -1,10 +1,9 @@
 //! The list of borrowed NumPy arrays that extensions share through NumPy's module: rust-numpy's `PyReadonlyArray` and
 //! `PyReadwriteArray` are entered there.
 //!
-//! The first extension that borrows an array publishes a table of functions, and all others call these. If it is this
-//! extension, their arrays are entered in the [ledger](crate::python::from_py::ledger), which compares addresses: nothing is
-//! listed twice. If another extension was first, each NumPy array in the ledger is entered in its list too, as a view that is made
-//! here: rust-numpy ends the process when an array is released whose shape was set meanwhile.
+//! The first extension that borrows an array publishes a table of functions, which all others call. If it is this one, their arrays are
+//! entered in the [ledger](crate::python::from_py::ledger). If not, each NumPy array in the ledger is entered in that list too, as a view
+//! that is made here: rust-numpy ends the process when an array is released whose shape was set meanwhile.
 //!
 //! Source: `borrow/shared.rs` of rust-numpy 0.30, whose table has version 1.
 
@@ -13,7 +12,6 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{self, NonNull, null_mut};
 use std::rc::Rc;
-use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use numpy::get_array_module;
@@ -26,7 +24,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::layout::Extents;
-use crate::python::ffi::numpy_api;
+use crate::python::ffi::numpy_api::{self, numbers};
 use crate::python::from_py::ledger::{Entry, VIEWED, with_ledger};
 use crate::python::from_py::other_list::{BORROWS, Held, Table, view_of};
 use crate::python::interrupt;
@@ -119,7 +117,7 @@ fn hold_with_own(py: Python<'_>, new: &Held, entry: &Entry) -> Option<Rc<Held>> 
     }
     // SAFETY: no code runs below that could end a borrow, by the GIL.
     let borrows: Vec<&Entry> =
-        with_ledger(py, |ledger| ledger.borrows().iter().map(|entry| unsafe { entry.as_ref() }).collect());
+        with_ledger(py, |ledger| ledger.borrows.iter().map(|entry| unsafe { entry.as_ref() }).collect());
     let (mut own, (mut low, mut high)) = (Vec::new(), entry.range);
     for other in borrows {
         let held = other.held.take();
@@ -225,15 +223,12 @@ unsafe extern "C" fn release_array(_: *mut c_void, array: *mut PyArrayObject) {
 /// # Safety
 /// - As for [`acquire`].
 unsafe fn describe_bytes(py: Python<'_>, array: *mut PyArrayObject, memory: &mut Descriptor) -> bool {
-    // SAFETY: an array; its numbers are valid until code runs that changes them. `isize` and `i64` agree on 64-bit machines, the only
-    // targets.
+    // SAFETY: an array; its numbers are valid until code runs that changes them.
     unsafe {
         let fields = &(*array).fields;
-        let numbers = |first: *mut isize| match usize::try_from(fields.nd) {
-            Ok(ndim @ 1..) => from_raw_parts(first.cast::<i64>(), ndim),
-            _ => &[],
-        };
-        let axes = || numbers(fields.dimensions).iter().zip(numbers(fields.strides));
+        let ndim = usize::try_from(fields.nd).unwrap_or(0);
+        let (shape, strides) = (numbers(fields.dimensions, ndim), numbers(fields.strides, ndim));
+        let axes = || shape.unwrap_or_default().iter().zip(strides.unwrap_or_default());
         // The bytes of an element are one dimension more, of which there may not be too many. Those of extent 1 say nothing.
         let is_empty = axes().any(|(extent, _)| *extent == 0);
         let kept = axes().filter(|(extent, _)| !is_empty && **extent != 1);

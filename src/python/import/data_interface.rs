@@ -141,14 +141,8 @@ impl<'py> Buffer<'py> {
         if let Some(dict) = self.dict.get() {
             return Ok(dict);
         }
-        let called;
-        let value = if self.value.is_callable() {
-            called = self.value.call0()?;
-            &called
-        } else {
-            &self.value
-        };
-        let dict = dictionary::of(name, value)?;
+        let value = if self.value.is_callable() { self.value.call0()? } else { self.value.clone() };
+        let dict = dictionary::of(name, &value)?;
         Ok(self.dict.get_or_init(|| dict))
     }
 }

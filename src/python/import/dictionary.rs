@@ -47,8 +47,7 @@ pub fn on_host(
         "a tuple (address, read-only), an object with the buffer protocol, or None for the object's own buffer";
     let exporter = match entries.get(Key::Data) {
         Some(data) if data.is_instance_of::<PyTuple>() => {
-            let mut found = ArrayInterface::at(address(interface, data, allowed)?);
-            fetch(object, entries, interface, &mut found)?;
+            let found = fetch(object, entries, interface, address(interface, data, allowed)?)?;
             found.read_into(descriptor, interface, Device::CPU)?;
             return Ok(None);
         }
@@ -65,9 +64,7 @@ pub fn on_host(
     let (start, len, readonly) = held.bytes();
     let len = usize::try_from(len).unwrap_or(0);
     let data = Data::In { address: u64::try_from(start.addr()).unwrap_or(u64::MAX), len, readonly };
-    let mut found = ArrayInterface::at(data);
-    fetch(object, entries, interface, &mut found)?;
-    found.read_into(descriptor, interface, Device::CPU)?;
+    fetch(object, entries, interface, data)?.read_into(descriptor, interface, Device::CPU)?;
     held.into_owner(object.py()).map(Some)
 }
 
@@ -79,18 +76,17 @@ pub fn on_device<'a>(
 ) -> PyResult<ArrayInterface<'a>> {
     let allowed = "a tuple (address, read-only)";
     let data = entries.get(Key::Data).ok_or_else(|| interface.missing("data", allowed))?;
-    let mut found = ArrayInterface::at(address(interface, data, allowed)?);
-    fetch(object, entries, interface, &mut found)?;
-    Ok(found)
+    fetch(object, entries, interface, address(interface, data, allowed)?)
 }
 
-/// Converts all keys except `data`, in place.
+/// Converts all keys except `data`.
 fn fetch<'a>(
     object: &Bound<'_, PyAny>,
     entries: &'a Entries<'_>,
     interface: &Interface,
-    found: &mut ArrayInterface<'a>,
-) -> PyResult<()> {
+    data: Data,
+) -> PyResult<ArrayInterface<'a>> {
+    let mut found = ArrayInterface::at(data);
     let allowed = "a type string such as '<f8'";
     let typestr = entries.get(Key::Typestr).ok_or_else(|| interface.missing("typestr", allowed))?;
     let typestr = match typestr.cast::<PyString>() {
@@ -111,7 +107,7 @@ fn fetch<'a>(
     }
     found.stream = integer(entries, interface, Key::Stream, "None or an integer")?;
     found.typestr = typestr;
-    Ok(())
+    Ok(found)
 }
 
 interned! {

@@ -39,7 +39,10 @@ pub fn import_described(
     *out.descriptor = (*descriptor).clone();
     let device = descriptor.device();
     request.check_exported(device)?;
-    unwrap::refresh_described(object, device, request.access)?;
+    if request.access.accesses_elements() && kind_of(object)? == Kind::Pair {
+        // Brings the buffer that was described up to date again.
+        unwrap::buffer(object, Some(device), request.access)?;
+    }
     if request.ownership == Ownership::Borrow
         && device == Device::CPU
         && let Some(tensor) = own_classes::tensor(object)

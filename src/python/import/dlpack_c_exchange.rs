@@ -9,9 +9,10 @@ use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
+use crate::cuda;
 use crate::device::Device;
 use crate::protocol::dlpack::null_pointer;
-use crate::python::convert::errors;
+use crate::python::convert::{errors, stream};
 use crate::python::import::frameworks::Kind;
 use crate::python::import::request::{Imported, Ownership, Request};
 use crate::python::import::type_info::{Name, TypeInfo};
@@ -58,14 +59,15 @@ pub fn import(
     Ok(is_met)
 }
 
-/// Whether the table may be used with the caller's stream: if it returns the producer's stream, for which the caller's stream
-/// then waits, or if the object has no `__dlpack__`. Otherwise `__dlpack__` is called, as the table takes no stream. Calling it
-/// for a library that returns its stream would be wrong: such a library does not record the caller's stream, and reuses the
-/// memory in its own while the caller's work still runs.
+/// Whether the table may be used with the caller's stream: if it returns the producer's stream, for which the caller's then waits, or if
+/// the object has no `__dlpack__`, which takes a stream. That is wrong for a library that returns its stream: it would not record the
+/// caller's, and reuse the memory while the caller's work still runs.
 #[cold]
 fn is_ordered_by_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, request: &Request<'_>) -> PyResult<bool> {
     let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
-    Ok(stream_sync::names_stream(table, stream)? || type_info::attribute(object, Name::Dlpack)?.is_none())
+    // -1: the caller synchronizes the streams.
+    let is_known = || Ok::<_, PyErr>(cuda::is_available() && stream::number(stream)? != Some(-1));
+    Ok(table.current_work_stream.is_some() && is_known()? || type_info::attribute(object, Name::Dlpack)?.is_none())
 }
 
 /// Imports a `dlfield.Tensor` by the module's own table, which tells what the allocation promises, and takes its owner back

@@ -28,6 +28,8 @@ pub enum Kind {
     Jax,
     /// The class `dlfield.Tensor`, as an extension outside dlfield's own module sees it.
     Dlfield,
+    /// The class `dlfield.Descriptor`.
+    Description,
     /// `xarray.DataArray` and its relatives, which wrap an array.
     Xarray,
     /// A field of `gt4py.next`, which wraps an array.
@@ -50,6 +52,9 @@ impl Kind {
             // Later imports find the table by the address of the type.
             tensor_api::find(ty)?;
             return Ok(Kind::Dlfield);
+        }
+        if class(py, "dlfield._native", intern!(py, "Descriptor"))?.is_some_and(|descriptor| ty.is(&descriptor)) {
+            return Ok(Kind::Description);
         }
         if derives(class(py, "dlfield.storage.managed", intern!(py, "SoftwareManagedGPUStorage"))?) {
             return Ok(Kind::Pair);

@@ -5,7 +5,6 @@
 use std::ffi::CStr;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::with_exposed_provenance_mut;
-use std::slice::from_raw_parts;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -18,7 +17,7 @@ use crate::protocol::dlpack::{checked_ndim, null_shape};
 use crate::protocol::pep3118::is_address;
 use crate::python::convert::errors;
 use crate::python::ffi::attach::when_attached_by_pyo3;
-use crate::python::ffi::numpy_api::is_array;
+use crate::python::ffi::numpy_api::{is_array, numbers};
 use crate::python::import::owners;
 use crate::tensor::Owner;
 
@@ -36,9 +35,6 @@ pub struct Held(ManuallyDrop<Box<ffi::Py_buffer>>);
 unsafe impl Send for Held {}
 // SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Sync for Held {}
-
-/// The format, shape, strides and suboffsets of a buffer, as far as they are there.
-type Fields<'a> = (Option<&'a CStr>, Option<&'a [i64]>, Option<&'a [i64]>, Option<&'a [i64]>);
 
 impl Held {
     /// Requests the buffer with all its fields, writable or read-only. The producer's exception reaches the caller.
@@ -83,7 +79,7 @@ impl Held {
 
     /// Returns the addresses of the elements, from the lowest byte to one past the highest; `None` without elements.
     fn reach(&self) -> PyResult<Option<(usize, usize)>> {
-        let (_, shape, byte_strides, _) = self.fields()?;
+        let buffer::Buffer { shape, byte_strides, .. } = self.read()?;
         let (start, len, _) = self.bytes();
         let whole = [i64::try_from(len).unwrap_or(i64::MAX)];
         let (shape, byte_strides, itemsize) = match (shape, byte_strides) {
@@ -114,13 +110,13 @@ impl Held {
         self.0.ndim == 0 && !format.is_null() && of_addresses()
     }
 
-    /// Returns the format, shape, strides and suboffsets.
-    fn fields(&self) -> PyResult<Fields<'_>> {
+    /// Returns what the producer says of the elements.
+    fn read(&self) -> PyResult<buffer::Buffer<'_>> {
         let view = &**self.0;
         let ndim = checked_ndim(view.ndim)?;
         // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
         // `ndim` entries.
-        let found = unsafe {
+        let (format, shape, byte_strides, suboffsets) = unsafe {
             (
                 (!view.format.is_null()).then(|| CStr::from_ptr(view.format)),
                 numbers(view.shape, ndim),
@@ -128,32 +124,28 @@ impl Held {
                 numbers(view.suboffsets, ndim),
             )
         };
-        Ok(found)
-    }
-
-    /// Returns the descriptor of the elements, checked.
-    pub fn describe(&self) -> PyResult<Descriptor> {
-        let view = &**self.0;
-        let (format, shape, byte_strides, suboffsets) = self.fields()?;
-        let ndim = view.ndim.unsigned_abs() as usize;
-        if shape.is_none() && ndim > 1 {
-            return Err(null_shape(ndim).into());
-        }
-        let format = format.map(text).transpose()?;
-        let found = buffer::Buffer {
+        Ok(buffer::Buffer {
             address: view.buf.addr(),
             len: size(view.len),
             itemsize: size(view.itemsize),
             readonly: view.readonly != 0,
-            format,
+            format: format.map(text).transpose()?,
             shape,
             byte_strides,
             suboffsets,
-        };
+        })
+    }
+
+    /// Returns the descriptor of the elements, checked.
+    pub fn describe(&self) -> PyResult<Descriptor> {
+        let found = self.read()?;
+        let ndim = self.0.ndim.unsigned_abs() as usize;
+        if found.shape.is_none() && ndim > 1 {
+            return Err(null_shape(ndim).into());
+        }
+        let has_addresses = found.format.is_some_and(is_address);
         Ok(found.read().map_err(|error| match error {
-            Error::DType(error) if format.is_some_and(is_address) => {
-                error.with_fix(&"pass the address to from_pointer").into()
-            }
+            Error::DType(error) if has_addresses => error.with_fix(&"pass the address to from_pointer").into(),
             error => error,
         })?)
     }
@@ -170,19 +162,6 @@ impl Drop for Held {
                 ffi::PyBuffer_Release(&raw mut *view);
             }
         });
-    }
-}
-
-/// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.
-///
-/// # Safety
-/// - `start` is NULL or points to `ndim` numbers that stay readable for the lifetime.
-unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> Option<&'a [i64]> {
-    match (start.is_null(), ndim) {
-        (_, 0) => Some(&[]),
-        (true, _) => None,
-        // SAFETY: not NULL, so readable as the caller promises; `isize` and `i64` agree on 64-bit machines, the only targets.
-        (false, _) => Some(unsafe { from_raw_parts(start.cast(), ndim) }),
     }
 }
 

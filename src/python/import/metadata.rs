@@ -21,9 +21,7 @@ use crate::python::import::frameworks::Kind;
 use crate::python::import::request::Inner;
 use crate::python::import::type_info::{self, Name, kind_of};
 use crate::python::import::unwrap::field_origin;
-use crate::python::interrupt;
-use crate::python::own_classes;
-use crate::python::tensor_api;
+use crate::python::{interrupt, own_classes, tensor_api};
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(type_info::attribute(object, name)?.filter(|value| !value.is_none()))
@@ -45,10 +43,6 @@ struct Answer<T> {
 }
 
 impl<T: PartialEq> Answer<T> {
-    fn of(kind: ErrorKind, shown: fn(&T) -> String) -> Answer<T> {
-        Answer { kind, shown, first: None }
-    }
-
     /// Adds the value of a source, if it states one. Rejects a value that differs from that of another source.
     fn add(&mut self, source: &'static str, value: Option<T>) -> PyResult<()> {
         let Some(value) = value else { return Ok(()) };
@@ -71,7 +65,7 @@ impl<T: PartialEq> Answer<T> {
 /// Returns the dims that an object states in `__gt_dims__`, its data interface or `dims`. Rejects different ones.
 pub fn find_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
     let read = |source, value: Option<Bound<'_, PyAny>>| value.map(|value| strings(source, &value)).transpose();
-    let mut answer = Answer::of(ErrorKind::Dims, |dims: &Dims| format!("({dims})"));
+    let mut answer = Answer { kind: ErrorKind::Dims, shown: |dims: &Dims| format!("({dims})"), first: None };
     answer.add("__gt_dims__", read("__gt_dims__", value_or_call(object, Name::GtDims)?)?)?;
     for source in interface.sources() {
         answer.add(source.name, read(source.name, source.get(Key::Dims)?)?)?;
@@ -96,7 +90,8 @@ fn has_strings_only(entries: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Returns the halo that an object's data interface states.
 fn find_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
-    let mut answer = Answer::of(ErrorKind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
+    let mut answer =
+        Answer { kind: ErrorKind::Layout, shown: |halo: &Halo| format!("halo {:?}", halo.as_slice()), first: None };
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
@@ -112,7 +107,8 @@ fn find_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Optio
     if kind_of(object)? == Kind::Field {
         return Ok(field_origin(object)?.map(Extents::into_boxed_slice));
     }
-    let mut answer = Answer::of(ErrorKind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
+    let mut answer =
+        Answer { kind: ErrorKind::Layout, shown: |origin: &Extents| format!("{:?}", origin.as_slice()), first: None };
     for name in [Name::GtOrigin, Name::DefaultOrigin] {
         if let Some(value) = value_or_call(object, name)? {
             // Both are in GT4Py's order of dimensions.
@@ -225,7 +221,7 @@ fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Metadata>> {
 
 /// Returns the metadata of an object, filled up with that of the array inside. `DimsError` if both have dims and they differ.
 fn joined(mut outside: Metadata, mut inside: Metadata) -> PyResult<Metadata> {
-    let mut dims = Answer::of(ErrorKind::Dims, |dims: &Dims| format!("dims ({dims})"));
+    let mut dims = Answer { kind: ErrorKind::Dims, shown: |dims: &Dims| format!("dims ({dims})"), first: None };
     dims.add("the object", outside.dims.take())?;
     dims.add("the array inside it", inside.dims.take())?;
     Ok(Metadata { dims: dims.given(), ..outside.or(inside) })

@@ -41,7 +41,7 @@ pub use self::request::{
 pub use self::stream_sync::synchronize_described;
 pub use self::table::{describe, share};
 pub use self::torch::refuse_grad as refuse_grad_of_torch;
-pub use self::type_info::{is_lent_by_torch, kind_of, may_have_hooks};
+pub use self::type_info::{kind_of, may_have_hooks};
 pub use self::unwrap::{inner_of, with_given_origin};
 use crate::layout::Metadata;
 use crate::tensor::Tensor;
@@ -50,8 +50,6 @@ use crate::tensor::Tensor;
 /// elements. `None` for an object without any protocol.
 pub fn own(object: &Bound<'_, PyAny>, given: Option<&Metadata>) -> PyResult<Option<Tensor>> {
     let mut tensor = Tensor::BLANK;
-    let mut request = Request::new(RequestAccess::Inspect).sharing();
-    request.metadata = given;
-    let shared = share(object, &request, &mut tensor)?;
-    Ok(shared.map(|_| tensor))
+    let request = Request { metadata: given, ..Request::new(RequestAccess::Inspect).sharing() };
+    Ok(share(object, &request, &mut tensor)?.map(|_| tensor))
 }

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
 
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject};
-use numpy::{PyArrayDescr, PyUntypedArray};
+use numpy::{PyArrayDescr, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -19,13 +19,12 @@ use crate::error::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::getattr::{self, Keyword};
-use crate::python::ffi::numpy_api::{is_array, is_exact, is_fresh, is_scalar};
+use crate::python::ffi::numpy_api::{is_array, is_exact, is_fresh, is_scalar, numbers};
 use crate::python::import::owners;
 use crate::python::import::request::{Imported, Ownership, Request};
 use crate::python::import::type_info::{Name, attribute};
-use crate::python::interrupt;
 use crate::python::py_owner::PyOwner;
-use crate::python::trace;
+use crate::python::{interrupt, trace};
 
 /// Imports instances of subclasses such as `numpy.memmap` that do not override `__dlpack__`. Rejects masked arrays with a masked
 /// point: the mask would be lost.
@@ -150,11 +149,11 @@ pub fn is_as_described(object: &Bound<'_, PyAny>, found: &Descriptor) -> bool {
     }
     let itemsize = i64::try_from(found.dtype().itemsize()).unwrap_or(i64::MAX);
     let is_same_stride = |(stride, bytes): (&i64, &i64)| stride.checked_mul(itemsize) == Some(*bytes);
-    with_memory(object, |memory| {
-        memory.data == found.ptr()
-            && memory.shape == found.shape()
-            && std::iter::zip(found.strides(), memory.byte_strides).all(is_same_stride)
-            && (found.is_readonly() || !memory.readonly)
+    with_memory(object, |data, readonly, shape, byte_strides| {
+        data == found.ptr()
+            && shape == found.shape()
+            && std::iter::zip(found.strides(), byte_strides).all(is_same_stride)
+            && (found.is_readonly() || !readonly)
     })
 }
 
@@ -164,7 +163,7 @@ pub fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyRes
     if let Some(dtype) = native_dtype(object) {
         return set(object, dtype, descriptor);
     }
-    dtype::of_descriptor(&dtype_object(object)?)?;
+    dtype::of_descriptor(&object.cast::<PyUntypedArray>()?.dtype())?;
     redescribe(object, descriptor)
 }
 
@@ -172,7 +171,7 @@ pub fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyRes
 pub fn redescribe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     let dtype = match native_dtype(object) {
         Some(dtype) => dtype,
-        None => dtype::find(&dtype_object(object)?)?.ok_or_else(|| {
+        None => dtype::find(&object.cast::<PyUntypedArray>()?.dtype())?.ok_or_else(|| {
             ErrorKind::DType.error("an array with elements of a type that cannot be shared".to_owned())
         })?,
     };
@@ -181,8 +180,7 @@ pub fn redescribe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyR
 
 #[inline]
 fn set(object: &Bound<'_, PyAny>, dtype: DType, descriptor: &mut Descriptor) -> PyResult<()> {
-    with_memory(object, |memory| {
-        let Memory { data, readonly, shape, byte_strides } = memory;
+    with_memory(object, |data, readonly, shape, byte_strides| {
         descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)
     })?;
     Ok(())
@@ -195,50 +193,18 @@ fn native_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
     unsafe { dtype::of_native((*object.as_ptr().cast::<PyArrayObject>()).fields.descr) }
 }
 
-/// What an array's struct says about its memory.
-struct Memory<'a> {
-    data: *mut u8,
-    readonly: bool,
-    shape: &'a [i64],
-    byte_strides: &'a [i64],
-}
-
-/// Reads an object that is an array. `read` must not run code that could change the array.
+/// Reads an object that is an array: its address, whether that is read-only, its shape, and its strides in bytes. `read` must not run
+/// code that could change the array.
 #[inline]
-fn with_memory<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(Memory<'_>) -> R) -> R {
+fn with_memory<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(*mut u8, bool, &[i64], &[i64]) -> R) -> R {
     // SAFETY: the callers have checked the type; no code runs before this returns that could free what the struct points to.
-    let memory = unsafe {
+    unsafe {
         let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
         let ndim = usize::try_from(fields.nd).unwrap_or(0);
-        Memory {
-            data: fields.data.cast(),
-            readonly: fields.flags & NPY_ARRAY_WRITEABLE == 0,
-            shape: numbers(fields.dimensions, ndim),
-            byte_strides: numbers(fields.strides, ndim),
-        }
-    };
-    read(memory)
-}
-
-/// Returns the dtype object of an array.
-#[cold]
-fn dtype_object<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDescr>> {
-    let object = array.as_ptr().cast::<PyArrayObject>();
-    // SAFETY: the callers have checked the type, and an array has a dtype.
-    let descriptor = unsafe { Bound::from_borrowed_ptr(array.py(), (*object).fields.descr.cast()) };
-    Ok(descriptor.cast_into::<PyArrayDescr>()?)
-}
-
-/// Returns the `ndim` numbers at `start`.
-///
-/// # Safety
-/// - `start` points to `ndim` numbers that stay readable for the lifetime, unless `ndim` is 0.
-unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> &'a [i64] {
-    if ndim == 0 {
-        return &[];
+        let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
+        let (shape, strides) = (numbers(fields.dimensions, ndim), numbers(fields.strides, ndim));
+        read(fields.data.cast(), readonly, shape.unwrap_or_default(), strides.unwrap_or_default())
     }
-    // SAFETY: passed on from the caller; `isize` and `i64` agree on 64-bit machines, the only targets.
-    unsafe { std::slice::from_raw_parts(start.cast::<i64>(), ndim) }
 }
 
 const _: () = assert!(size_of::<isize>() == size_of::<i64>(), "dlfield is built for 64-bit machines");

@@ -7,26 +7,13 @@ use crate::descriptor::Descriptor;
 use crate::error::{ExchangeError, ExchangeErrorKind};
 use crate::python::convert::repr;
 use crate::python::ffi::numpy_api::is_array;
-use crate::python::import::frameworks::torch_table;
-use crate::python::import::request::Imported;
-use crate::python::import::request::not_an_array;
-use crate::python::import::type_info::is_lent_by_torch;
+use crate::python::import::frameworks::{Kind, torch_table};
+use crate::python::import::request::{Imported, not_an_array};
+use crate::python::import::type_info::kind_of;
 use crate::python::import::{numpy, owners, torch};
 use crate::python::own_classes::{self, Description};
-use crate::python::py_owner;
-use crate::python::tensor_api;
+use crate::python::{py_owner, tensor_api};
 use crate::tensor::Owner;
-
-/// Describes the current memory of a source, without calling back into Python code.
-fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
-    if is_array(source) {
-        return numpy::redescribe(source, descriptor);
-    }
-    match torch_table(source) {
-        Some(table) => torch::describe(source, table, descriptor),
-        None => Err(not_an_array(source)),
-    }
-}
 
 /// Looks at memory again that was described. Returns how error messages show it, and as it is now; `None` if that is the same.
 pub fn changed(
@@ -35,7 +22,13 @@ pub fn changed(
     is_same: impl FnOnce(&Descriptor) -> bool,
 ) -> Option<[String; 2]> {
     let mut now = Descriptor::BLANK;
-    let state = match reborrow(object, &mut now) {
+    // Neither calls back into Python code, which could move the memory again.
+    let described = match torch_table(object) {
+        _ if is_array(object) => numpy::redescribe(object, &mut now),
+        Some(table) => torch::describe(object, table, &mut now),
+        None => Err(not_an_array(object)),
+    };
+    let state = match described {
         Ok(()) if is_same(&now) => return None,
         Ok(()) => summary(&now),
         Err(error) => error.value(object.py()).to_string(),
@@ -85,7 +78,7 @@ pub fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> 
     if let Some(tensor) = own_classes::tensor(object) {
         return Ok(tensor.owner().clone());
     }
-    if is_lent_by_torch(object)? {
+    if kind_of(object)? == Kind::Torch {
         if let Some(owner) = torch::known_owner(object.py(), found) {
             check_unmoved(object, found)?;
             return Ok(owner);

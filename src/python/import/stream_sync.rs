@@ -18,8 +18,7 @@ use crate::python::convert::stream::StreamArgument;
 use crate::python::convert::{errors, stream};
 use crate::python::import::owners;
 use crate::python::import::request::{Imported, Ownership, Request};
-use crate::python::sync;
-use crate::python::tensor_api;
+use crate::python::{sync, tensor_api};
 use crate::tensor::{Owner, Tensor};
 
 /// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
@@ -91,7 +90,13 @@ pub fn order(object: &Bound<'_, PyAny>, request: &Request<'_>, out: &mut Importe
         StreamArgument::Stream(stream) => UsedStream::lent(user, stream, owner, order),
         _ => order(&current),
     });
-    let uses = uses.map_err(with_way_out)?;
+    let uses = uses.map_err(|error| match error {
+        Error::Device(error) if error.kind() == DeviceErrorKind::Capturing => Error::from(error.with_fix(
+            &"use that stream here too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass stream=-1 and \
+              synchronize yourself",
+        )),
+        error => error,
+    })?;
     out.owner = out.owner.take().map(|owner| owner.freed_after(uses));
     Ok(())
 }
@@ -107,27 +112,6 @@ pub fn synchronize_described(object: &Bound<'_, PyAny>, owner: Option<&Owner>, f
     // SAFETY: no element is accessed.
     let tensor = unsafe { Tensor::from_parts(field.clone(), owner) };
     Ok(sync::wait_for_device(object.py(), &tensor)?)
-}
-
-/// Adds the fix to the error for a stream in graph capture.
-#[cold]
-fn with_way_out(error: Error) -> PyErr {
-    match error {
-        Error::Device(error) if error.kind() == DeviceErrorKind::Capturing => error
-            .with_fix(
-                &"use that stream here too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass stream=-1 \
-                  and synchronize yourself",
-            )
-            .into(),
-        error => error.into(),
-    }
-}
-
-/// Whether the table returns its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
-/// synchronizes the streams then.
-#[cold]
-pub fn names_stream(table: &DLPackExchangeAPI, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stream)? != Some(-1))
 }
 
 /// Returns the number of the current stream of a table's library, if the table returns it.

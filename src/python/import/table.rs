@@ -14,8 +14,7 @@ use crate::python::ffi::attach::release_deferred;
 use crate::python::ffi::numpy_api;
 use crate::python::import::frameworks::Kind;
 use crate::python::import::pinned::pinned;
-use crate::python::import::request::not_an_array;
-use crate::python::import::request::{Imported, Inner, Ownership, Release, Request, RequestAccess};
+use crate::python::import::request::{Imported, Inner, Ownership, Release, Request, RequestAccess, not_an_array};
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::{
     array_interface, buffer, dlfield, dlpack, dlpack_c_exchange, gt_data_interface, metadata, numpy, stream_sync,

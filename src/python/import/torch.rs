@@ -49,8 +49,6 @@ struct Api {
     get: ffi::descrgetfunc,
     /// The module of forward-mode autograd.
     forward: Py<PyModule>,
-    /// A method of a storage.
-    resizable: Py<PyAny>,
 }
 
 impl Api {
@@ -74,7 +72,6 @@ impl Api {
                 get: get.ok_or_else(no_descriptor)?,
                 requires_grad: requires_grad.unbind(),
                 tensor: tensor.unbind(),
-                resizable: storage.getattr(intern!(py, "resizable"))?.unbind(),
                 storage: storage.unbind(),
             })
         })
@@ -126,7 +123,7 @@ impl<'py> Storage<'py> {
 
     fn pin(&self, device: Device) -> PyResult<()> {
         let py = self.0.py();
-        if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {
+        if device != Device::CPU || !self.0.call_method0(intern!(py, "resizable"))?.is_truthy()? {
             return Ok(());
         }
         let torch = py.import(intern!(py, "torch"))?;
@@ -271,34 +268,23 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let found = (api.get)(api.requires_grad.as_ptr(), tensor.as_ptr(), tensor.get_type_ptr().cast());
         Bound::from_owned_ptr_or_err(tensor.py(), found)
     })?;
+    let tracked = "and autograd does not track access by other libraries";
     if required.is_truthy()? {
         let fix = "to keep the gradient compute with PyTorch, on dl.as_torch(field), else pass what .detach() returns";
-        return Err(tracked("requires grad", fix).into());
+        return Err(unsupported(&format!("a PyTorch tensor that requires grad, {tracked}"), fix));
     }
-    match has_tangent(api, tensor)? {
-        true => Err(tracked("has a tangent (forward-mode autograd)", "pass obj.detach()").into()),
-        false => Ok(()),
-    }
-}
-
-/// Returns the error for a tensor that autograd tracks.
-#[cold]
-fn tracked(state: &str, fix: &str) -> ExchangeError {
-    let sentence = format_args!("a PyTorch tensor that {state}, and autograd does not track access by other libraries");
-    ExchangeError::from_sentence("obj", &sentence).with_fix(&fix).with_kind(ExchangeErrorKind::Unsupported)
-}
-
-/// Whether forward-mode autograd tracks the tensor.
-fn has_tangent(api: &Api, tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = tensor.py();
-    let forward = api.forward.bind(py);
     // Tangents exist only inside a `dual_level`. The attribute is private: without it PyTorch is asked, which takes longer.
+    let (py, forward) = (tensor.py(), api.forward.bind(tensor.py()));
     let level = forward.getattr_opt(intern!(py, "_current_level"))?;
     if level.is_some_and(|level| level.extract::<i64>().is_ok_and(|level| level < 0)) {
-        return Ok(false);
+        return Ok(());
     }
     let unpacked = forward.call_method1(intern!(py, "unpack_dual"), (tensor,))?;
-    Ok(!unpacked.getattr(intern!(py, "tangent"))?.is_none())
+    if unpacked.getattr(intern!(py, "tangent"))?.is_none() {
+        return Ok(());
+    }
+    let sentence = format!("a PyTorch tensor that has a tangent (forward-mode autograd), {tracked}");
+    Err(unsupported(&sentence, "pass obj.detach()"))
 }
 
 /// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. The table checks neither, and
@@ -308,12 +294,12 @@ fn refuse_lazy(tensor: &Bound<'_, PyAny>, may_be_complex: bool) -> PyResult<()> 
     let is_lazy = without_subclass(tensor, || {
         Ok(call(&api.is_neg, tensor)?.is_truthy()? || may_be_complex && call(&api.is_conj, tensor)?.is_truthy()?)
     })?;
-    if !is_lazy {
-        return Ok(());
-    }
     let sentence = "a lazily conjugated or negated tensor, whose memory holds other values";
-    Err(ExchangeError::from_sentence("obj", &sentence)
-        .with_fix(&"pass obj.resolve_conj().resolve_neg()")
-        .with_kind(ExchangeErrorKind::Unsupported)
-        .into())
+    if is_lazy { Err(unsupported(sentence, "pass obj.resolve_conj().resolve_neg()")) } else { Ok(()) }
+}
+
+/// Returns the error for a tensor that is more than the elements in its memory.
+#[cold]
+fn unsupported(sentence: &str, fix: &str) -> PyErr {
+    ExchangeError::from_sentence("obj", &sentence).with_fix(&fix).with_kind(ExchangeErrorKind::Unsupported).into()
 }

@@ -34,36 +34,19 @@ interned! {
     }
 }
 
-/// A set of names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Names(u16);
-
-impl Names {
-    /// The attributes that may have hooks.
-    const INTERFACES: Names = Names::of(&[Name::GtDataInterface, Name::GtInterface]);
-
-    /// The attributes that may have metadata; they include those that may have hooks.
-    const LABELS: Names =
-        Names::of(&[Name::GtDims, Name::Dims, Name::GtOrigin, Name::DefaultOrigin]).with(Names::INTERFACES);
-
-    pub const fn of(names: &[Name]) -> Names {
-        let (mut bits, mut place) = (0, 0);
-        while place < names.len() {
-            bits |= 1 << names[place] as u16;
-            place += 1;
-        }
-        Names(bits)
-    }
-
-    const fn with(self, other: Names) -> Names {
-        Names(self.0 | other.0)
-    }
-
-    /// Whether the two have any name in common.
-    pub const fn meets(self, other: Names) -> bool {
-        self.0 & other.0 != 0
+impl Name {
+    /// The set of this name alone.
+    const fn bit(self) -> u16 {
+        1 << self as u16
     }
 }
+
+/// The attributes that may have hooks.
+const INTERFACES: u16 = Name::GtDataInterface.bit() | Name::GtInterface.bit();
+
+/// The attributes that may have metadata; they include those that may have hooks.
+const LABELS: u16 =
+    INTERFACES | Name::GtDims.bit() | Name::Dims.bit() | Name::GtOrigin.bit() | Name::DefaultOrigin.bit();
 
 /// Where an instance may have attributes of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,7 +70,7 @@ pub struct TypeInfo {
     /// How PyTorch lends the memory of its tensors.
     pub torch: Option<&'static TorchTable>,
     /// The protocol attributes that the type has.
-    on_type: Names,
+    on_type: u16,
     instance: Instance,
 }
 
@@ -154,15 +137,38 @@ impl TypeInfo {
 
     /// Whether the object may have one of these attributes. Does not call back into Python code.
     #[inline]
-    pub fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
-        // SAFETY: this is the info of the object's type.
-        self.on_type.meets(names) || unsafe { self.instance.may_have_any(object) }
+    fn may_have(&self, object: &Bound<'_, PyAny>, names: u16) -> bool {
+        if self.on_type & names != 0 {
+            return true;
+        }
+        match self.instance {
+            Instance::Never => false,
+            Instance::Anywhere => true,
+            Instance::At(offset) => {
+                // SAFETY: this is the info of the object's type, by whose `tp_dictoffset` the pointer is there. Another thread may set
+                // it meanwhile.
+                let place = unsafe { AtomicPtr::<ffi::PyObject>::from_ptr(object.as_ptr().byte_add(offset).cast()) };
+                !place.load(Ordering::Relaxed).is_null()
+            }
+            Instance::Managed => {
+                // SAFETY: takes any object, and returns a new reference to its dictionary, or NULL with an error.
+                let found = unsafe { ffi::PyObject_GenericGetDict(object.as_ptr(), null_mut()) };
+                // SAFETY: a new reference, or NULL.
+                let Some(found) = (unsafe { Bound::from_owned_ptr_or_opt(object.py(), found) }) else {
+                    // Without memory for a dictionary: the look-ups report it.
+                    drop(PyErr::take(object.py()));
+                    return true;
+                };
+                // SAFETY: a live dictionary.
+                unsafe { ffi::PyDict_Size(found.as_ptr()) != 0 }
+            }
+        }
     }
 
     /// Whether the object may state metadata.
     #[inline]
     pub fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.may_have(object, Names::LABELS)
+        self.may_have(object, LABELS)
     }
 }
 
@@ -170,17 +176,12 @@ impl TypeInfo {
 pub fn may_have_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let info = TypeInfo::of(object)?;
     // The data interface of `dlfield.Tensor` has no hooks, and takes a microsecond to make.
-    Ok(info.kind != Kind::Dlfield && info.may_have(object, Names::INTERFACES))
+    Ok(info.kind != Kind::Dlfield && info.may_have(object, INTERFACES))
 }
 
 /// Returns what the object's type is.
 pub fn kind_of(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     Ok(TypeInfo::of(object)?.kind)
-}
-
-/// Whether the memory of the object is described by the `DLTensor` that PyTorch's table lends.
-pub fn is_lent_by_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(TypeInfo::of(object)?.torch.is_some())
 }
 
 /// Has the interpreter assign a version to a type, as it does with the first look-up of an attribute. Runs no code of a metaclass.
@@ -196,25 +197,19 @@ fn assign_version(ty: &Bound<'_, PyType>) -> PyResult<()> {
 
 /// Returns an attribute of the object; `None` if it is absent.
 pub fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if TypeInfo::of(object)?.may_have(object, Names::of(&[name])) {
+    if TypeInfo::of(object)?.may_have(object, name.bit()) {
         getattr::getattr_opt(object, name.interned(object.py()))
     } else {
         Ok(None)
     }
 }
 
-/// Returns the protocol attributes that a type has.
-fn on_type(ty: &Bound<'_, PyType>) -> Names {
-    let mut found = Names::of(&[]);
-    for name in Name::ALL {
-        // What `dlfield.xarray` registers only repeats metadata of the object and of the array inside, which are looked up anyway.
-        let repeats =
-            |value: &Bound<'_, PyAny>| getattr::module_of(&value.get_type()).as_deref() == Some("dlfield.xarray");
-        if getattr::on_type(ty, name.interned(ty.py())).is_some_and(|value| !repeats(&value)) {
-            found = found.with(Names::of(&[name]));
-        }
-    }
-    found
+/// Returns the protocol attributes that a type has, without those that `dlfield.xarray` registers: they only repeat metadata of the
+/// object and of the array inside, which are looked up anyway.
+fn on_type(ty: &Bound<'_, PyType>) -> u16 {
+    let repeats = |value: &Bound<'_, PyAny>| getattr::module_of(&value.get_type()).as_deref() == Some("dlfield.xarray");
+    let is_there = |name: &Name| getattr::on_type(ty, name.interned(ty.py())).is_some_and(|value| !repeats(&value));
+    Name::ALL.into_iter().filter(is_there).fold(0, |found, name| found | name.bit())
 }
 
 /// Whether instances use the interpreter's own attribute look-up, not code of the type.
@@ -235,46 +230,13 @@ impl Instance {
         }
         // SAFETY: a live type; these fields do not change once it is ready.
         let (offset, flags) = unsafe { ((*ty.as_type_ptr()).tp_dictoffset, ffi::PyType_GetFlags(ty.as_type_ptr())) };
+        let is_managed = flags & ffi::Py_TPFLAGS_MANAGED_DICT != 0;
         match usize::try_from(offset) {
-            Ok(offset) if flags & ffi::Py_TPFLAGS_MANAGED_DICT == 0 => {
-                if offset == 0 {
-                    Instance::Never
-                } else {
-                    Instance::At(offset)
-                }
-            }
+            Ok(0) if !is_managed => Instance::Never,
+            Ok(offset) if !is_managed => Instance::At(offset),
             // Attributes of tensors are rarely read, so that the dictionary may be created.
             _ if kind == Kind::Torch => Instance::Managed,
             _ => Instance::Anywhere,
-        }
-    }
-
-    /// Whether an object may have attributes except those of its type. Does not call back into Python code.
-    ///
-    /// # Safety
-    /// - This is that of the object's type.
-    #[inline]
-    unsafe fn may_have_any(self, object: &Bound<'_, PyAny>) -> bool {
-        match self {
-            Instance::Never => false,
-            Instance::Anywhere => true,
-            Instance::At(offset) => {
-                // SAFETY: by the type's `tp_dictoffset` the object has the pointer there. Another thread may set it meanwhile.
-                let place = unsafe { AtomicPtr::<ffi::PyObject>::from_ptr(object.as_ptr().byte_add(offset).cast()) };
-                !place.load(Ordering::Relaxed).is_null()
-            }
-            Instance::Managed => {
-                // SAFETY: takes any object, and returns a new reference to its dictionary, or NULL with an error.
-                let found = unsafe { ffi::PyObject_GenericGetDict(object.as_ptr(), null_mut()) };
-                // SAFETY: a new reference, or NULL.
-                let Some(found) = (unsafe { Bound::from_owned_ptr_or_opt(object.py(), found) }) else {
-                    // Without memory for a dictionary: the look-ups report it.
-                    drop(PyErr::take(object.py()));
-                    return true;
-                };
-                // SAFETY: a live dictionary.
-                unsafe { ffi::PyDict_Size(found.as_ptr()) != 0 }
-            }
         }
     }
 }

@@ -49,7 +49,11 @@ pub fn peel<'a, 'py>(
 }
 
 /// Returns the buffer that `device` can use, brought up to date for the access.
-fn buffer<'py>(pair: &Bound<'py, PyAny>, device: Option<Device>, access: RequestAccess) -> PyResult<Bound<'py, PyAny>> {
+pub fn buffer<'py>(
+    pair: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    access: RequestAccess,
+) -> PyResult<Bound<'py, PyAny>> {
     let access = match access {
         RequestAccess::Inspect => "",
         RequestAccess::Read => "r",
@@ -57,14 +61,6 @@ fn buffer<'py>(pair: &Bound<'py, PyAny>, device: Option<Device>, access: Request
         RequestAccess::Stencil | RequestAccess::Write => "rw",
     };
     pair.call_method1(intern!(pair.py(), "_buffer"), (device.map(|device| device.to_string()), access))
-}
-
-/// Brings the buffer on `device` up to date again, if a host/device pair was described and the description is used.
-pub fn refresh_described(object: &Bound<'_, PyAny>, device: Device, access: RequestAccess) -> PyResult<()> {
-    if access.accesses_elements() && kind_of(object)? == Kind::Pair {
-        buffer(object, Some(device), access)?;
-    }
-    Ok(())
 }
 
 impl Peeled<'_> {

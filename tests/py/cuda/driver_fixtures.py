@@ -91,7 +91,8 @@ def check_driver_use(request: pytest.FixtureRequest, driver: Driver) -> Iterator
         "live_executables",
         "captures",
     ]
-    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}, "something was lost"
+    lost = {name: after[name] - before[name] for name in kept if after[name] != before[name]}
+    assert not lost, f"something was lost: {lost}"
     wrong = {name for name in MISUSE if after[name]}
     assert wrong == expected, after["messages"]
 

@@ -318,3 +318,50 @@ fn faster(steps: &[Step]) -> Option<usize> {
     let is_faster = outer[position].from.unsigned_abs() < inner.from.unsigned_abs();
     (is_faster && long(inner)).then_some(position)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_divided_covers_everything_once_and_stays_aligned() {
+        let steps = [Step { count: 3, to: 9000, from: 0 }, Step { count: 1001, to: 8, from: -16 }];
+        for most in [1, 100, 500, 2000, 4000] {
+            let mut seen = vec![];
+            let is_small = |steps: &[Step]| steps.iter().map(|step| step.count).product::<usize>() <= most;
+            let start = (std::ptr::null_mut(), std::ptr::null());
+            let divided = divide(&steps, start, &is_small, &mut |part, start| {
+                let count: usize = part.iter().map(|step| step.count).product();
+                assert!(count <= most.max(3 * 128));
+                assert!(start.0.addr().is_multiple_of(8 * 128));
+                each(part, start, &mut |to, from| {
+                    seen.push((to.addr(), from.addr()));
+                    Ok(())
+                })
+            });
+            assert!(divided.is_ok());
+            let place = |row: usize, item: usize| (9000 * row + 8 * item, (16 * item).wrapping_neg());
+            let expected = (0..3).flat_map(|row| (0..1001).map(move |item| place(row, item)));
+            seen.sort_by_key(|pair| pair.0);
+            assert!(seen.into_iter().eq(expected), "{most}");
+        }
+    }
+
+    #[test]
+    fn rows_get_the_widest_items_that_fit() {
+        let wide = |step: Step, outer: isize, itemsize, addresses: usize| {
+            let mut steps = Steps::from_slice(&[Step { count: 4, to: outer, from: outer }, step]);
+            let start = (std::ptr::without_provenance_mut(addresses), std::ptr::null());
+            (widen(&mut steps, itemsize, start), steps.last().map_or(0, |step| step.count))
+        };
+        let row = |count, unit| Step { count, to: unit, from: unit };
+        assert_eq!(wide(row(64, 4), 512, 4, 256), (16, 16));
+        assert_eq!(wide(row(62, 4), 512, 4, 256), (8, 31));
+        assert_eq!(wide(row(64, 4), 260, 4, 256), (4, 64));
+        assert_eq!(wide(row(64, 4), 512, 4, 2), (2, 128));
+        assert_eq!(wide(row(64, 1), 512, 1, 1), (1, 64));
+        // Items with gaps keep their size; those at odd addresses are moved in parts.
+        assert_eq!(wide(Step { count: 64, to: 4, from: 8 }, 512, 4, 256), (4, 64));
+        assert_eq!(wide(Step { count: 64, to: 16, from: 32 }, 2048, 16, 8), (8, 2));
+    }
+}
