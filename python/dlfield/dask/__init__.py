@@ -178,7 +178,9 @@ def from_tensor(field: Tensor, chunks: Any = "auto") -> Array:
     ('K', 'I')
     """
     if not isinstance(field, Tensor):
-        raise TypeError(f"field: expected a dlfield.Tensor, got {type(field).__name__}; from_dlpack(array) makes one")
+        of_dask = isinstance(field, da.Array)
+        fix = "array.map_blocks(dl.from_array) makes its blocks tensors" if of_dask else "from_dlpack(array) makes one"
+        raise TypeError(f"field: expected a dlfield.Tensor, got {type(field).__name__}; {fix}")
     chunks = da.core.normalize_chunks(chunks, field.shape, dtype=field.dtype)
     name = f"dlfield-from-tensor-{uuid4().hex}"
     graph = {

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from dlfield._native import (
+    DimsError,
     DTypeError,
     ExchangeError,
     LayoutError,
@@ -13,6 +14,7 @@ from dlfield._native import (
     empty,
     from_array,
     from_dlpack,
+    get_dims,
 )
 from dlfield.interop.copies import because
 
@@ -42,7 +44,8 @@ def asarray(
         Labels of the dimensions, halo and origin, instead of those of `obj`, as for `empty`.
     like : Tensor or array, optional
         A field, or another array with labels, whose dims, halo and origin the result gets unless they are given: for
-        what a framework has computed without them. Of an array of another shape its halo would be a guess: give it.
+        what a framework has computed without them. If `obj` has the same labels in another order, it keeps that order.
+        Of an array of another shape its halo would be a guess: give it.
     copy : bool, optional
         None copies only where it must; True always; False never.
     device : str or device, optional
@@ -73,9 +76,9 @@ def asarray(
     asked = any(value is not None for value in (dtype, dims, halo, origin, like, device)) or copy
     if not asked and isinstance(obj, Tensor):
         return obj
-    guessed = None
+    guessed, of_like = None, like is not None and dims is None
     if like is not None:
-        known = describe(like)
+        known = describe(_ordered(like, obj) if of_like else like)
         if halo is None and known.halo is not None and any(map(any, known.halo)):
             guessed = known.shape
         dims, halo, origin = (
@@ -85,6 +88,10 @@ def asarray(
     try:
         with because("asarray: copy=True") if copy else nullcontext():
             field = from_dlpack(obj, device=device, copy=copy, dims=dims, origin=origin)
+    except DimsError as error:
+        if of_like:
+            raise DimsError(str(error).replace("dims:", "like:", 1)) from None
+        raise
     except (NotAnArrayError, DTypeError) as error:
         # Lists and numbers, and elements that only NumPy has, as those of the other byte order.
         what = str(error).partition("; ")[0]
@@ -112,3 +119,14 @@ def asarray(
     if copy is False:
         raise ExchangeError(f"obj: expected elements of {given} for copy=False, got {field.dtype}; pass copy=None")
     return field.astype(given)
+
+
+def _ordered(like: Any, obj: Any) -> Any:
+    """Return the field with its dims in the order in which `obj` states the same ones."""
+    stated, dims = get_dims(obj), get_dims(like)
+    if stated is None or dims is None or stated == dims or sorted(stated) != sorted(dims):
+        return like
+    if isinstance(obj, Tensor) and stated == empty((0,) * len(dims)).dims:
+        # The default labels, which say nothing.
+        return like
+    return from_dlpack(like).transpose(*stated)

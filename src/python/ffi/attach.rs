@@ -148,7 +148,7 @@ impl<'py> SavedError<'py> {
         #[cfg(not(Py_3_12))]
         let raised = {
             let [mut kind, mut value, mut trace] = [null_mut(); 3];
-            // SAFETY: as above.
+            // SAFETY: attached; dropping this gives the references back.
             unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut trace) };
             [kind, value, trace]
         };

@@ -19,7 +19,7 @@ use crate::error::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::convert::{args, dtype};
 use crate::python::ffi::getattr::{self, Keyword};
-use crate::python::ffi::numpy_api::{is_array, is_exact, is_fresh, is_scalar, numbers};
+use crate::python::ffi::numpy_api::{is_array, is_exact, is_fresh, is_scalar};
 use crate::python::import::owners;
 use crate::python::import::request::{Imported, Ownership, Request};
 use crate::python::import::type_info::{Name, attribute};
@@ -195,16 +195,25 @@ fn native_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
 
 /// Reads an object that is an array: its address, whether that is read-only, its shape, and its strides in bytes. `read` must not run
 /// code that could change the array.
-#[inline]
+#[inline(always)]
 fn with_memory<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(*mut u8, bool, &[i64], &[i64]) -> R) -> R {
     // SAFETY: the callers have checked the type; no code runs before this returns that could free what the struct points to.
     unsafe {
         let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
         let ndim = usize::try_from(fields.nd).unwrap_or(0);
         let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
-        let (shape, strides) = (numbers(fields.dimensions, ndim), numbers(fields.strides, ndim));
-        read(fields.data.cast(), readonly, shape.unwrap_or_default(), strides.unwrap_or_default())
+        read(fields.data.cast(), readonly, numbers(fields.dimensions, ndim), numbers(fields.strides, ndim))
     }
+}
+
+/// Returns the `ndim` numbers at `start`, without a question about NULL, which an array does not have there.
+///
+/// # Safety
+/// - `start` points to `ndim` numbers that stay readable for the lifetime, unless `ndim` is 0.
+#[inline(always)]
+unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> &'a [i64] {
+    // SAFETY: passed on from the caller; `isize` and `i64` agree on 64-bit machines, the only targets.
+    if ndim == 0 { &[] } else { unsafe { std::slice::from_raw_parts(start.cast::<i64>(), ndim) } }
 }
 
 const _: () = assert!(size_of::<isize>() == size_of::<i64>(), "dlfield is built for 64-bit machines");

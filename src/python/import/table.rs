@@ -9,7 +9,7 @@ use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::device::Device;
-use crate::layout::Metadata;
+use crate::layout::{Metadata, Promise};
 use crate::python::ffi::attach::release_deferred;
 use crate::python::ffi::numpy_api;
 use crate::python::import::frameworks::Kind;
@@ -257,13 +257,17 @@ pub fn share(object: &Bound<'_, PyAny>, request: &Request<'_>, tensor: &mut Tens
         return Ok(None);
     }
     *owner = out.take_owner(object)?;
-    let release = std::mem::take(&mut out.release);
-    let of_inner = |inner: &Inner<'_>| Some(own_classes::tensor(&inner.array)?.promise().clone());
-    let promise = out.promise.take().map(|promise| *promise);
-    let promise = promise.or_else(|| out.inner.as_deref().and_then(of_inner));
-    drop(out);
+    let (promise, release) = promised(out);
     if let Some(promise) = promise {
         tensor.adopt_promise(promise);
     }
     Ok(Some(release))
+}
+
+/// Returns what the allocation of a tensor promises that was imported, or that is inside of the object, and the `release` hook.
+#[inline(always)]
+fn promised(out: Imported<'_>) -> (Option<Promise>, Release) {
+    let Imported { inner, release, promise, .. } = out;
+    let of_inner = || Some(own_classes::tensor(&inner.as_ref()?.array)?.promise().clone());
+    (promise.map(|promise| *promise).or_else(of_inner), release)
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,7 +71,7 @@ UNKNOWN: Any = "reflect"
         (lambda: dl.zeros(3).with_halo((2,)), dl.LayoutError, "halo"),
         (lambda: dl.asarray([1.0], copy=False), dl.NotAnArrayError, "list"),
         (lambda: dl.asarray(np.ones(2), "f4", copy=False), dl.ExchangeError, "copy=False, got float64"),
-        (lambda: dl.asarray(np.ones(2), like=dl.zeros((2, 2))), dl.DimsError, "dims"),
+        (lambda: dl.asarray(np.ones(2), like=dl.zeros((2, 2))), dl.DimsError, "like"),
         # Whether an array of another shape has the halo of a field, nobody knows.
         (lambda: dl.asarray(np.ones((2, 2)), like=dl.zeros((4, 4), halo=(1, 1))), dl.LayoutError, "like"),
         (lambda: dl.asarray([[1.0, 2.0], [3.0, 4.0]], like=dl.zeros((4, 4), halo=(1, 1))), dl.LayoutError, "like"),
@@ -119,3 +120,15 @@ def test_asarray_shares_and_takes_labels_from_another_field() -> None:
     other = dl.asarray(field, like=dl.describe(field), dims="KI", halo=(0, 0), origin=(1, 1))
     assert (other.dims, other.halo, other.origin) == (("K", "I"), ((0, 0), (0, 0)), (1, 1))
     assert field.dims == ("J", "I")
+
+
+def test_like_keeps_the_order_of_labels_that_the_object_states() -> None:
+    field = dl.zeros((5, 5), dims="IJ", halo=((1, 0), (0, 2)))
+    array = xarray.DataArray(np.arange(25.0).reshape(5, 5), dims=("J", "I"))
+    for turned in (array, field.T):
+        result = dl.asarray(turned, like=field)
+        assert (result.dims, result.halo, result.origin) == (("J", "I"), ((0, 2), (1, 0)), (0, 1))
+    for unlabelled in (array.values, dl.zeros((5, 5)), array.values.tolist()):
+        assert dl.asarray(unlabelled, like=field.T).dims == ("J", "I")
+    with pytest.raises(dl.DimsError, match=r"^like: expected one label for each dimension, got 2 labels for 3"):
+        dl.asarray(np.zeros((1, 5, 5)), like=field)

@@ -123,7 +123,7 @@ def test_a_field_without_a_halo_beside_one_with_a_halo_is_warned_of() -> None:
     fix = re.search(expected, str(caught[0].message))
     assert fix
     assert caught[0].filename == __file__
-    same = sig.bind(inp=inp, out=eval(fix[1], {"dl": dl, "out": out}), column=column)
+    same = sig.bind(inp=inp, out=eval(fix[1], {"dl": dl, "inp": inp, "out": out}), column=column)
     smaller = sig.bind(inp=inp, out=np.zeros((3, 2)), column=column)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -324,7 +324,7 @@ impl PyBound {
         });
         let message = format!(
             "field {one:?}: origin: {zero}, and field {other:?} of the same extents has {origin}; the domain begins at the \
-             origin of each: write dl.asarray({one}, origin={origin}) if they are one grid"
+             origin of each: write dl.asarray({one}, like={other}) if they are one grid"
         );
         errors::warn(py, &message)
     }
