@@ -1,6 +1,6 @@
 //! Dims: the labels of a field's dimensions, in index order.
 
-use crate::error::{DimsError, Tuple};
+use crate::error::{Count, DimsError, Tuple};
 use std::fmt;
 use std::sync::Arc;
 
@@ -302,14 +302,18 @@ pub(crate) fn empty_label(axis: usize) -> DimsError {
 /// Returns the error for a number of labels other than that of dimensions.
 #[cold]
 pub(crate) fn wrong_count(got: usize, ndim: usize) -> DimsError {
-    DimsError::new("dims", &"one label for each dimension", &format_args!("{got} labels for {ndim} dimensions"))
+    DimsError::new(
+        "dims",
+        &"one label for each dimension",
+        &format_args!("{} for {}", Count(got, "label"), Count(ndim, "dimension")),
+    )
 }
 
 /// Returns the error for axes that are not those of `ndim` dimensions.
 #[cold]
 pub(crate) fn wrong_axes(axes: &[usize], ndim: usize) -> DimsError {
     let expected = format_args!("each of 0 to {} once, or each label once", ndim.saturating_sub(1));
-    DimsError::new("axes", &expected, &format_args!("{} for {ndim} dimensions", Tuple(axes)))
+    DimsError::new("axes", &expected, &format_args!("{} for {}", Tuple(axes), Count(ndim, "dimension")))
 }
 
 /// Iterates over the axes, each where it is named first.

@@ -121,6 +121,22 @@ impl<Kind: Copy + Default> ErrorOf<Kind> {
     }
 }
 
+/// Shows a number of things, whose word is in the singular: `1 dimension`, `2 entries`.
+pub(crate) struct Count<N>(pub(crate) N, pub(crate) &'static str);
+
+impl<N: Display + PartialEq + From<u8>> Display for Count<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count(number, word) = self;
+        if *number == N::from(1) {
+            return write!(f, "{number} {word}");
+        }
+        match word.strip_suffix('y') {
+            Some(stem) => write!(f, "{number} {stem}ies"),
+            None => write!(f, "{number} {word}s"),
+        }
+    }
+}
+
 impl<Kind> Display for ErrorOf<Kind> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parts { argument, expected, got, fix, .. } = &*self.0;

@@ -646,14 +646,15 @@ class Tensor:
         >>> dl.zeros((2, 3)).with_dims("KI").dims
         ('K', 'I')
         """
-    def rename(self, labels: Mapping[str, str]) -> Tensor:
-        """Returns the field with other names for some of its labels, on the same memory: a mapping, as in xarray.
+    def rename(self, labels: Mapping[str, str] | None = None, **names: str) -> Tensor:
+        """Returns the field with other names for some of its labels, on the same memory: a mapping or keywords, as in xarray.
 
-        Raises `DimsError` for a label that the field does not have.
+        Raises `DimsError` for a label that the field does not have, `TypeError` for a mapping and keywords.
 
         >>> import dlfield as dl
-        >>> dl.zeros((2, 3), dims="x y").rename({"x": "I"}).dims
-        ('I', 'y')
+        >>> field = dl.zeros((2, 3), dims="x y")
+        >>> field.rename({"x": "I"}).dims, field.rename(x="I", y="J").dims
+        (('I', 'y'), ('I', 'J'))
         """
     def with_halo(self, halo: _Halo) -> Tensor:
         """Returns the field with another halo, whose lower widths are the origin, on the same memory; `halo` as for `zeros`, also a
@@ -1490,8 +1491,11 @@ def empty(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -1567,8 +1571,11 @@ def zeros(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -1644,8 +1651,11 @@ def ones(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -1726,8 +1736,11 @@ def full(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -1807,8 +1820,11 @@ def empty_like(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -1888,8 +1904,11 @@ def zeros_like(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -1969,8 +1988,11 @@ def ones_like(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -2053,8 +2075,11 @@ def full_like(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------
@@ -2136,8 +2161,11 @@ def from_array(
     stream : int or stream, optional
         The CUDA stream that orders the work; by default the current one.
     buffer : buffer or array, optional
-        Writable, contiguous memory to lay the field into, at the first address in it that is aligned as
-        asked for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+        Writable, contiguous memory to lay the field into: an object with the buffer protocol, or an array on
+        `device`. The field keeps it. `empty` and `empty_like` keep the values that are there; all others
+        overwrite them. The field begins at the first address that is aligned as asked for: by an
+        `alignment_size` or `aligned_index` that may be after byte 0, and `empty` reads the values from there
+        on. `frombuffer` reads them from a given byte.
 
     Returns
     -------

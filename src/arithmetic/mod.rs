@@ -12,7 +12,7 @@ pub use halos::check_halos;
 use smallvec::SmallVec;
 
 use crate::dims::{Dim, Dims, wrong_axes};
-use crate::error::{DimsError, LayoutError, LayoutErrorKind, Result};
+use crate::error::{Count, DimsError, LayoutError, LayoutErrorKind, Result};
 use crate::layout::{Extents, MAX_NDIM, too_many_dims};
 use crate::tensor::Tensor;
 
@@ -144,8 +144,13 @@ impl LabelledShape {
     /// ```
     pub fn broadcast(operands: &[LabelledShape]) -> Result<LabelledShape, LayoutError> {
         LabelledShape::broadcast_or(operands, |label, first, second| {
-            let got =
-                format_args!("{} points in operand {} and {} in operand {}", first.1, first.0, second.1, second.0);
+            let got = format_args!(
+                "{} in operand {} and {} in operand {}",
+                Count(first.1, "point"),
+                first.0,
+                second.1,
+                second.0
+            );
             LayoutError::new("shape", &format_args!("equal sizes of dimension {:?}, or 1", label.to_string()), &got)
                 .with_kind(LayoutErrorKind::Mismatch)
         })

@@ -15,7 +15,7 @@ use self::plan::{Plan, Step};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, not_host_readable};
 use crate::dtype::no_cast;
-use crate::error::{DTypeError, DTypeErrorKind, Result};
+use crate::error::{Count, DTypeError, DTypeErrorKind, Result};
 use crate::interrupt::{is_interruptible, stop_if_asked};
 use crate::layout::{Extents, is_compact, shape_mismatch};
 use crate::memory::Executor;
@@ -183,7 +183,7 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Result<()> {
     if element.len() != to.itemsize() {
-        let expected = format_args!("{} bytes for dtype {}", to.itemsize(), to.dtype());
+        let expected = format_args!("{} for dtype {}", Count(to.itemsize(), "byte"), to.dtype());
         return Err(DTypeError::new("element", &expected, &element.len()).with_kind(DTypeErrorKind::Mismatch).into());
     }
     let executor = fill_executor(to)?;

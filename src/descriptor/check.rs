@@ -3,7 +3,7 @@
 use super::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{ExchangeError, Tuple};
+use crate::error::{Count, ExchangeError, Tuple};
 use crate::layout::{MAX_NDIM, byte_span};
 
 /// No memory lies below: systems leave the first pages out, so that an offset from NULL is found.
@@ -72,7 +72,7 @@ impl Descriptor {
         if ndim > MAX_NDIM {
             too_many_dims(ndim)
         } else {
-            let got = format_args!("{strides} entries for {ndim} dimensions");
+            let got = format_args!("{} for {}", Count(strides, "entry"), Count(ndim, "dimension"));
             ExchangeError::new("strides", &"one entry for each dimension", &got)
         }
     }

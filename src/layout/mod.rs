@@ -3,7 +3,7 @@
 //! [`Spec::place`] turns a [`Spec`], what a user wants to allocate, into an [`AllocationLayout`], the offset of every element,
 //! or into a [`LayoutError`] that names the argument at fault.
 
-use crate::error::{LayoutError, LayoutErrorKind, Tuple};
+use crate::error::{Count, LayoutError, LayoutErrorKind, Tuple};
 
 mod allocation_layout;
 pub(crate) mod extents;
@@ -40,7 +40,8 @@ pub(crate) fn check_len(argument: &'static str, got: usize, ndim: usize) -> Resu
 /// Returns the error for an argument whose length differs from the number of dimensions.
 #[cold]
 pub(crate) fn wrong_count(argument: &str, got: usize, ndim: usize) -> LayoutError {
-    LayoutError::new(argument, &"one entry for each dimension", &format_args!("{got} entries for {ndim} dimensions"))
+    let got = format_args!("{} for {}", Count(got, "entry"), Count(ndim, "dimension"));
+    LayoutError::new(argument, &"one entry for each dimension", &got)
 }
 
 /// Returns the error for more dimensions than a field can have.
@@ -97,5 +98,5 @@ pub(crate) fn shape_mismatch(expected: &[i64], got: &[i64]) -> LayoutError {
 #[cold]
 pub(crate) fn rank_mismatch(expected: usize, shape: &[i64]) -> LayoutError {
     let got = format_args!("{} of shape {}", shape.len(), Tuple(shape));
-    LayoutError::new("ndim", &format_args!("{expected} dimensions"), &got).with_kind(LayoutErrorKind::Mismatch)
+    LayoutError::new("ndim", &Count(expected, "dimension"), &got).with_kind(LayoutErrorKind::Mismatch)
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::dims::distinct;
 use crate::dims::{Dim, Dims};
-use crate::error::{LayoutError, Tuple};
+use crate::error::{Count, LayoutError, Tuple};
 use crate::preset::LayoutRule;
 
 /// All ranks, in C order.
@@ -70,7 +70,7 @@ impl Layout {
     pub fn new(ranks: &[i64], ndim: usize) -> Result<Layout, LayoutError> {
         let wrong = || {
             let expected = format_args!("each of 0 to {} once, 0 for the largest stride", ndim.saturating_sub(1));
-            LayoutError::new("layout", &expected, &format_args!("{} for {ndim} dimensions", Tuple(ranks)))
+            LayoutError::new("layout", &expected, &format_args!("{} for {}", Tuple(ranks), Count(ndim, "dimension")))
         };
         let taken: SmallVec<[u8; 16]> =
             ranks.iter().map(|rank| u8::try_from(*rank)).collect::<Result<_, _>>().map_err(|_| wrong())?;

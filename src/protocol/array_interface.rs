@@ -10,7 +10,7 @@ use super::typestr;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{ExchangeError, Result};
+use crate::error::{Count, ExchangeError, Result};
 use crate::layout::Extents;
 use std::fmt::Display;
 
@@ -238,7 +238,8 @@ impl ArrayInterface<'_> {
             (Some(dtype), Some(size)) if size == dtype.itemsize() => Ok(dtype),
             (Some(dtype), Some(size)) => {
                 let size = i64::try_from(size).unwrap_or(i64::MAX);
-                let expected = format_args!("{} bytes, the size of the object's dtype {dtype}", dtype.itemsize());
+                let expected =
+                    format_args!("{}, the size of the object's dtype {dtype}", Count(dtype.itemsize(), "byte"));
                 Err(typestr::wrong_size("typestr", &self.typestr, size, &expected).into())
             }
             _ => Ok(typestr::decode(&self.typestr)?),
@@ -319,7 +320,7 @@ mod tests {
         assert!(refusal(&HOST, |found| found.descr = Descr::Fields("[('a', '<f8')]".to_owned())).contains("'a'"));
         assert!(refusal(&HOST, |found| found.descr = Descr::Plain("<i8".to_owned())).contains("\"<i8\" while"));
         assert!(refusal(&HOST, |found| found.typestr = ">f8".into()).contains("byte order"));
-        assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![8])).contains("got 1 entries"));
+        assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![8])).contains("got 1 entry"));
         assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![12, 8])).contains("12 bytes"));
     }
 

@@ -8,7 +8,7 @@ use super::array_interface::c_order;
 use super::pep3118;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{ExchangeError, ExchangeErrorKind, Result, Tuple};
+use crate::error::{Count, ExchangeError, ExchangeErrorKind, Result, Tuple};
 
 /// A buffer of the buffer protocol, fetched but not validated.
 #[derive(Clone, Debug)]
@@ -68,7 +68,9 @@ impl Buffer<'_> {
         if found.nbytes() != self.len {
             let (expected, itemsize) = (found.nbytes(), dtype.itemsize());
             let got = format_args!("{} for shape {} of {itemsize}-byte elements", self.len, Tuple(shape));
-            return Err(ExchangeError::new("len", &format_args!("a buffer of {expected} bytes"), &got).into());
+            return Err(
+                ExchangeError::new("len", &format_args!("a buffer of {}", Count(expected, "byte")), &got).into()
+            );
         }
         Ok(found)
     }
@@ -107,7 +109,7 @@ mod tests {
                 Buffer { byte_strides: Some(&[4, 16]), ..sound() },
             ),
             (
-                "strides: expected one entry for each dimension, got 1 entries",
+                "strides: expected one entry for each dimension, got 1 entry",
                 Buffer { byte_strides: Some(&[8]), ..sound() },
             ),
             (

@@ -3,7 +3,7 @@
 //! Source: NumPy's page on the array interface protocol, key `typestr`.
 
 use crate::dtype::DType;
-use crate::error::{DTypeError, DTypeErrorKind};
+use crate::error::{Count, DTypeError, DTypeErrorKind};
 use std::fmt::Display;
 
 const FIELD: &str = "typestr";
@@ -140,7 +140,7 @@ pub(super) fn foreign_order(argument: &str, got: &str) -> DTypeError {
 /// Returns the error for elements of a size that contradicts their description; `expected` are the sizes that fit.
 #[cold]
 pub(super) fn wrong_size(argument: &str, got: &str, itemsize: i64, expected: &dyn Display) -> DTypeError {
-    let got = format_args!("{got:?} with elements of {itemsize} bytes");
+    let got = format_args!("{got:?} with elements of {}", Count(itemsize, "byte"));
     DTypeError::new(argument, expected, &got).with_kind(DTypeErrorKind::Mismatch)
 }
 

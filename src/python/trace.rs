@@ -29,6 +29,15 @@ pub fn copied(py: Python<'_>, bytes: i64, reason: impl FnOnce() -> String) {
     }
 }
 
+/// Tells the package of a copy that a library has made for a call of ours, if it asks for them.
+#[inline]
+pub fn copied_by_library(array: &Bound<'_, PyAny>, reason: &str) {
+    if COPIES.load(Ordering::Relaxed) {
+        let bytes = array.getattr("nbytes").and_then(|bytes| bytes.extract::<i64>());
+        copied(array.py(), bytes.unwrap_or(0), || reason.to_owned());
+    }
+}
+
 /// Tells the package the address of a new field's block, if it asks for them.
 #[inline]
 pub fn allocated(py: Python<'_>, field: &Tensor) {

@@ -128,8 +128,11 @@ impl<A: Argument> Arguments<A> {
             let (wanted, first) = *known[*number].get_or_insert((got, *place));
             if wanted != got {
                 let other = &signature.fields()[first].0;
-                let points =
-                    if *offset == 0 { String::new() } else { format!(", as {extent} points are {}", shape[*axis]) };
+                let points = if *offset == 0 {
+                    String::new()
+                } else {
+                    format!(", as {extent} {} {}", if extent == 1 { "point is" } else { "points are" }, shape[*axis])
+                };
                 let expected = format_args!("{name} = {wanted}, as in field {other:?}");
                 return Err(SignatureError::new(&field_of(field_name), &expected, &format_args!("{got}{points}"))
                     .with_kind(SignatureErrorKind::Sizes)

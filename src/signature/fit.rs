@@ -9,7 +9,7 @@ use crate::descriptor::Descriptor;
 use crate::device::{self, Device};
 use crate::dims::{Dim, Dims};
 use crate::dtype::{self, DType};
-use crate::error::{DTypeError, DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Result, Tuple};
+use crate::error::{Count, DTypeError, DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Result, Tuple};
 use crate::layout::rank_mismatch;
 
 impl FieldSpec {
@@ -99,7 +99,7 @@ pub(crate) fn orient_labelled(wanted: &Dims, field: &mut Descriptor) -> Result<(
         }
         Some(_) => {}
         None if field.ndim() != wanted.len() => {
-            let found = format!("{} dimensions without labels", field.ndim());
+            let found = format!("{} without labels", Count(field.ndim(), "dimension"));
             return Err(unlike(found, "in this order, or labelled in any order").into());
         }
         None => field.set_dims(wanted.clone())?,
@@ -134,7 +134,7 @@ fn check_shape(wanted: &[Size], field: &Descriptor) -> Result<(), LayoutError> {
         if let Size::Fixed(wanted) = wanted
             && wanted != got
         {
-            let expected = format_args!("{wanted} points in {}", dimension(field, axis));
+            let expected = format_args!("{} in {}", Count(*wanted, "point"), dimension(field, axis));
             return Err(LayoutError::new("shape", &expected, got).with_kind(LayoutErrorKind::Mismatch));
         }
     }

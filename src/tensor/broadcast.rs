@@ -3,7 +3,7 @@
 use super::Tensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
-use crate::error::{DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Result};
+use crate::error::{Count, DimsError, DimsErrorKind, LayoutError, LayoutErrorKind, Result};
 use crate::layout::{Extents, Halo, Metadata, Promise};
 
 impl Tensor {
@@ -49,7 +49,8 @@ impl Tensor {
                 strides[at] = from.strides()[axis];
                 (halo[at], origin[at], aligned_index[at]) = (old_halo[axis], old_origin[axis], old_aligned[axis]);
             } else if got != 1 {
-                let expected = format_args!("{wanted} points in dimension {:?}, or 1 to repeat", label.to_string());
+                let expected =
+                    format_args!("{} in dimension {:?}, or 1 to repeat", Count(wanted, "point"), label.to_string());
                 return Err(LayoutError::new("shape", &expected, &got).with_kind(LayoutErrorKind::Mismatch).into());
             }
         }

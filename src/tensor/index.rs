@@ -1,6 +1,6 @@
 //! Index expressions of views, and their errors.
 
-use crate::error::{IndexError, IndexErrorKind};
+use crate::error::{Count, IndexError, IndexErrorKind};
 
 /// The positions that a view takes from one dimension.
 ///
@@ -32,8 +32,8 @@ pub enum Index {
 /// Returns the error for more entries than dimensions.
 #[cold]
 pub(crate) fn too_many(got: usize, ndim: usize) -> IndexError {
-    let got = format_args!("{got} for {ndim} dimensions");
-    IndexError::new("index", &format_args!("at most {ndim} entries"), &got).with_kind(IndexErrorKind::TooMany)
+    let got = format_args!("{got} for {}", Count(ndim, "dimension"));
+    IndexError::new("index", &format_args!("at most {}", Count(ndim, "entry")), &got).with_kind(IndexErrorKind::TooMany)
 }
 
 /// Returns the error for a position outside the field.

@@ -16,7 +16,7 @@ fn a_call_that_borrows_lends_each_field_for_one_use() {
     assert_eq!(error(call.write::<f32, Ix2>("out").map(drop)), "field \"out\": dtype: expected float32, got float64");
     assert_eq!(
         error(call.read::<f64, Ix1>("inp").map(drop)),
-        "field \"inp\": ndim: expected 1 dimensions, got 2 of shape (2, 3)"
+        "field \"inp\": ndim: expected 1 dimension, got 2 of shape (2, 3)"
     );
     assert!(error(call.read::<f64, Ix2>("x").map(drop)).starts_with("field \"x\": "));
     let (guard, mut view) = (call.read::<f64, Ix2>("inp").unwrap(), call.write::<f64, Ix2>("out").unwrap());

@@ -107,7 +107,7 @@ fn errors_name_the_argument() {
         ("halo", spec(&[2, 2]).halo(&[(0, 0)])),
         ("layout", spec(&[2, 2]).layout(Layout::c_order(1))),
     ] {
-        check(spec, &format!("{argument}: expected one entry for each dimension, got 1 entries for 2 dimensions"));
+        check(spec, &format!("{argument}: expected one entry for each dimension, got 1 entry for 2 dimensions"));
     }
     let both = "0 or more each, together at most the extent, which includes them";
     let wide_halo = format!("halo: expected {both}, got ({}, 1) at axis 0 of extent 2", i64::MAX);

@@ -65,7 +65,7 @@ fn parts_that_do_not_fit_are_refused() {
             wanted("IJ").layout(Layout::c_order(3)),
             "field \"x\": layout: expected one entry for each dimension, got 3 entries for 2",
         ),
-        (wanted("IJ").shape(&[None]), "field \"x\": shape: expected one entry for each dimension, got 1 entries for 2"),
+        (wanted("IJ").shape(&[None]), "field \"x\": shape: expected one entry for each dimension, got 1 entry for 2"),
         (wanted("IJ").shape(&[None, Some(-1)]), "field \"x\": shape: expected extents of 0 or more, got -1 at axis 1"),
     ];
     for (spec, message) in wrong {
@@ -137,7 +137,7 @@ fn without_dims_a_field_keeps_its_order() {
     let bound = any.bind(&[("x", &plain)]).unwrap();
     assert!(bound.get("x").unwrap().dims().is_none() && bound.domain().0.is_empty());
     let flat = FieldSpec::new(DType::F64, None).layout(Layout::c_order(1));
-    assert_eq!(refused(flat, x.descriptor()), "field \"x\": ndim: expected 1 dimensions, got 2 of shape (3, 4)");
+    assert_eq!(refused(flat, x.descriptor()), "field \"x\": ndim: expected 1 dimension, got 2 of shape (3, 4)");
 }
 
 #[test]

@@ -45,7 +45,9 @@ def map_overlap(
         Dask arrays of equal shape and chunks.
     halo : int, sequence of int or pairs, or mapping, optional
         For each dimension the ghost width, or the lower and the upper one, also as a mapping by label. Default: that of
-        the first array that has one, which are results of the functions of this module.
+        the first array that has one, which are results of the functions of this module. The halo is part of an array:
+        of any Dask array the outer points are taken as such, also if they were meant to be computed. Pad such an array,
+        as `x = dask.array.pad(x, 1, mode="wrap").rechunk(x.chunksize)`, and cut the result: `[1:-1, 1:-1]`.
     periodic : str, sequence of str or mapping, optional
         Labels of the periodic dimensions: a text as "IJ" or "lat lon", a sequence, or a mapping of labels to bools.
     dtype : str, type or dtype, optional
@@ -84,7 +86,10 @@ def map_overlap(
         raise TypeError(f"arrays: expected one or more Dask arrays, got {[type(array).__name__ for array in arrays]}")
     for other, ours in (("depth", "halo=, the widths"), ("boundary", "periodic=, the labels of periodic dimensions")):
         if other in keywords:
-            raise TypeError(f"map_overlap() got an unexpected keyword argument {other!r}; write {ours}")
+            raise TypeError(
+                f"map_overlap() got an unexpected keyword argument {other!r}; write {ours}: the outer points of an "
+                f"array are taken as its halo, so {_PAD}"
+            )
     if isinstance(periodic, Mapping):
         periodic = [label for label, wraps in periodic.items() if wraps]
     if not isinstance(periodic, Sequence) or not all(isinstance(label, str) for label in periodic):
@@ -110,6 +115,10 @@ def map_overlap(
     layers = HighLevelGraph.from_collections(name, graph, dependencies=arrays)
     made = allocations[0].make((0,) * first.ndim, dtype or first.dtype, ((0, 0),) * first.ndim)
     return labelled(da.Array(layers, name, first.chunks, meta=made), widths, allocations[0])
+
+
+# What to do with an array of other functions whose outer points are to be computed.
+_PAD = "pad one that has none: x = dask.array.pad(x, 1, mode='wrap').rechunk(x.chunksize)"
 
 
 class Part(NamedTuple):
@@ -281,5 +290,8 @@ def _halo_of(arrays: Sequence[Any], halo: Any, dims: Sequence[str]) -> Halo:
     if halo is None:
         halo = next((array.halo for array in arrays if isinstance(array, Array)), None)
     if halo is None:
-        raise LayoutError("halo: found none; arrays that other functions made do not have one, so state it: halo=...")
+        raise LayoutError(
+            "halo: found none; arrays that other functions made do not have one, so state it, halo=..., if their outer "
+            f"points are the halo; {_PAD}"
+        )
     return halo_widths(halo, dims)

@@ -162,16 +162,8 @@ class Call:
             if strides != sorted(strides, reverse=True):
                 warn(
                     f'field "{name}": layout: {field.layout} for dims {field.dims}; fast is {layout}: allocate with '
-                    f"backend=, or wrap with on_mismatch='copy' ({_warning_of_gt4py(name)})"
+                    "backend=, or wrap with on_mismatch='copy'"
                 )
-
-
-def _warning_of_gt4py(name: str) -> str:
-    """Return the text of GT4Py's warning, in which blanks are missing: callers may look for it."""
-    return (
-        f"The layout of the field '{name}' is not recommended for this backend.This may lead to performance "
-        "degradation. Please consider using theprovided allocators in `gt4py.storage`."
-    )
 
 
 def _is_enum(value: Any, info: Any) -> bool:

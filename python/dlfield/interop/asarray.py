@@ -1,5 +1,6 @@
 """`asarray`: a field of anything, on the same memory where that can be."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from dlfield._native import (
@@ -15,6 +16,7 @@ from dlfield._native import (
     from_dlpack,
     get_dims,
 )
+from dlfield.interop.copies import because
 
 __all__ = ["asarray"]
 
@@ -84,21 +86,28 @@ def asarray(
             for name, given in (("dims", dims), ("halo", halo), ("origin", origin))
         )
     try:
-        field = from_dlpack(obj, device=device, copy=copy, dims=dims, origin=origin)
+        with because("asarray: copy=True") if copy else nullcontext():
+            field = from_dlpack(obj, device=device, copy=copy, dims=dims, origin=origin)
     except DimsError as error:
         if of_like:
             raise DimsError(str(error).replace("dims:", "like:", 1)) from None
         raise
-    except (NotAnArrayError, DTypeError):
+    except (NotAnArrayError, DTypeError) as error:
         # Lists and numbers, and elements that only NumPy has, as those of the other byte order.
+        what = str(error).partition("; ")[0]
+        has_elements = isinstance(obj, int | float | complex | list | tuple)
+        if copy is False and has_elements:
+            raise NotAnArrayError(f"{what}, which has no memory to share; leave out copy=False to copy it") from None
         if copy is False:
             raise
         keywords = {"dims": dims, "halo": halo, "origin": origin, "device": device}
-        try:
-            field = from_array(obj, dtype, **keywords)
-        except DTypeError:
-            # A conversion that `from_array` does not make, and NumPy's function does.
-            field = from_array(obj, **keywords)
+        reason = f"{type(obj).__name__} has no memory to share" if isinstance(error, NotAnArrayError) else what
+        with because(f"asarray: {reason}"):
+            try:
+                field = from_array(obj, dtype, **keywords)
+            except DTypeError:
+                # A conversion that `from_array` does not make, and NumPy's function does.
+                field = from_array(obj, **keywords)
         halo = None
     if guessed not in (None, field.shape):
         raise LayoutError(f"like: expected shape {field.shape} for its halo to fit obj, got {guessed}; give halo= too")

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dlfield._native import Tensor, empty_like, from_array, from_dlpack
-from dlfield.interop.copies import record_copy
+from dlfield.interop.copies import because, record_copy
 
 _Order = Literal["C", "F", "A", "K"]
 
@@ -58,7 +58,8 @@ def in_order(tensor: Tensor, order: _Order, copy: bool) -> Tensor:
     if order == "K" or (not copy and tensor.is_contiguous(order)):
         return tensor.copy() if copy else tensor
     axes = range(tensor.ndim) if order == "C" else range(tensor.ndim)[::-1]
-    return from_array(tensor, layout=tuple(axes), alignment_size=1, padding="none", device=tensor.device)
+    with because(f"copy: in order {order!r}"):
+        return from_array(tensor, layout=tuple(axes), alignment_size=1, padding="none", device=tensor.device)
 
 
 def viewed(tensor: Tensor, dtype: Any) -> Tensor:

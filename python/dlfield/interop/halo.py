@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 from dlfield._native import LayoutError, Tensor, empty
 from dlfield.interop.asarray import asarray
+from dlfield.interop.copies import record_copy
 from dlfield.interop.labels import halo_widths
 
 __all__ = ["fill_halo", "pad"]
@@ -62,6 +63,7 @@ def pad(data: Any, halo: Any, mode: _Mode = "constant", *, constant_values: Any 
     shape = [lower + extent + upper for extent, (lower, upper) in zip(source.shape, widths, strict=True)]
     made = empty(tuple(shape), **(own | keywords))
     made.domain_view[...] = source
+    record_copy(source.nbytes, "pad: the halo needs new memory around the data")
     if mode != "empty":
         fill_halo(made, mode, constant_values)
     return made

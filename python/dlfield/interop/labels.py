@@ -58,8 +58,11 @@ def halo_widths(halo: Any, dims: Sequence[str]) -> tuple[tuple[int, int], ...]:
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def renamed(field: Tensor, labels: Mapping[str, str]) -> Tensor:
+def renamed(field: Tensor, labels: Mapping[str, str] | None, names: Mapping[str, str] | None) -> Tensor:
     """Do the work of `Tensor.rename`."""
+    if labels is not None and names is not None:
+        raise TypeError(f"labels: expected a mapping or keywords, got both, {labels!r} and {names!r}")
+    labels = names if labels is None else labels
     if not isinstance(labels, Mapping):
         raise TypeError(f"labels: expected a mapping of old to new labels, got {labels!r}; with_dims takes all labels")
     return field.with_dims(by_label("labels", labels, field.dims, field.dims))

@@ -11,8 +11,10 @@ _INSTEAD = {
     "dask": "import dlfield.dask",
     "eye": "dl.from_array(numpy.eye(...))",
     "asfield": "dl.asarray(obj)",
-    "from_numpy": "dl.asarray(obj), which shares memory, or dl.from_array(data), which copies",
-    "from_xarray": "dlfield.xarray.from_xarray(array)",
+    **dict.fromkeys(
+        ("from_cupy", "from_jax", "from_numpy", "from_torch", "from_xarray"),
+        "dl.asarray(obj), which shares memory, or dl.from_array(data), which copies",
+    ),
     "jax": "import dlfield.jax",
     "linspace": "dl.from_array(numpy.linspace(...))",
     "load": "dl.open_field(path)",
@@ -27,7 +29,7 @@ _INSTEAD = {
     "to_device": "field.to_device(device)",
     "to_numpy": "dl.as_numpy(obj)",
     "to_torch": "dl.as_torch(obj)",
-    "to_xarray": "dlfield.xarray.to_xarray(obj)",
+    "to_xarray": "dl.xarray.to_xarray(obj)",
 }
 
 

@@ -168,9 +168,21 @@ def _parsed(order: str, fields: Sequence[str]) -> Iterator[_Argument]:
             raise ValueError(
                 f"order: expected an attribute of the fields, 'domain' or a scalar, got {word!r}; {_NAMES}"
             )
+        if not dot and name != "domain" and _letters(name) in _TYPOS:
+            raise ValueError(
+                f"order: expected an attribute of the fields, 'domain' or a scalar, got {word!r}; did you mean "
+                f"{_TYPOS[_letters(name)]!r}?"
+            )
         yield _Argument(field or None, name, word[0] == "*")
 
 
+def _letters(name: str) -> str:
+    """Return a name as a typo may have it: without underscores and a final s."""
+    return name.replace("_", "").removesuffix("s")
+
+
+# The right name of each; a scalar would never be called so.
+_TYPOS = {_letters(name): name for name in (*_OF_FIELDS, "domain")}
 _NAMES = f"the attributes are {', '.join(sorted(_OF_FIELDS))}"
 
 
@@ -197,7 +209,9 @@ def _converted(
             try:
                 found.append(_as_c(argument, one, kind, bound))
             except (TypeError, OverflowError) as error:
-                raise type(error)(f"order: argument {len(found) + 1}, {argument}: {error}") from None
+                is_scalar = argument.field is None and argument.name != "domain"
+                place = argument if is_scalar else f"order: argument {len(found) + 1}, {argument}"
+                raise type(error)(f"{place}: {error}") from None
         else:
             continue
         raise TypeError(f"order: the C function takes {len(types or ())} arguments, and {argument} is one more")
@@ -213,6 +227,12 @@ def _as_c(argument: _Argument, value: Any, kind: Any, bound: BoundCall) -> Any:
         # ctypes cuts integers to their low bits.
         if issubclass(kind, ctypes._SimpleCData) and isinstance(value, int) and kind(value).value != value:
             raise OverflowError(f"{value} does not fit {kind.__name__}")
+        try:
+            kind.from_param(value)
+        except TypeError:
+            is_number = issubclass(kind, ctypes._SimpleCData) and kind._type_ in _NUMBERS
+            expected = f"a number ({kind.__name__})" if is_number else f"a {kind.__name__}"
+            raise TypeError(f"expected {expected}, got {value!r}") from None
         return value
     pointed = getattr(kind, "_type_", None) if issubclass(kind, ctypes._Pointer) else None
     if pointed is None and kind is not ctypes.c_void_p:
@@ -228,6 +248,10 @@ def _as_c(argument: _Argument, value: Any, kind: Any, bound: BoundCall) -> Any:
     if taken is not None and taken != dtype:
         raise TypeError(f"the C function takes {taken}, the field is {dtype}")
     return ctypes.cast(value, kind)
+
+
+# The letters of ctypes for integers, floats and bools.
+_NUMBERS = frozenset("bBhHiIlLqQfdg?")
 
 
 @functools.cache

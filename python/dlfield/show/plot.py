@@ -11,6 +11,10 @@ _FRAME = "#e5484d"
 
 def plot(tensor: Tensor, axes: Any, **keywords: Any) -> Any:
     """Do the work of `Tensor.plot`."""
+    labels = [label for label in tensor.dims if label in keywords]
+    if labels:
+        index = ", ".join(repr(keywords[label]) if label in labels else ":" for label in tensor.dims)
+        raise TypeError(f"plot() got an unexpected keyword argument {labels[0]!r}; write field[{index}].plot()")
     pyplot = imported("matplotlib.pyplot", "Tensor.plot")
     long = [dimension for dimension, size in enumerate(tensor.shape) if size > 1][:2]
     if not long or 0 in tensor.shape:

@@ -68,12 +68,15 @@ impl<'py> Loan<'py> {
         });
         self.is_borrowed = found.is_none();
         if let Some(held) = found.or_else(|| rust_numpy::hold(py, entry)) {
-            let use_of = if writes { "written" } else { "read" };
+            let (use_of, fix) = match writes {
+                true => ("written", "pass another array, or wait for the call that uses it"),
+                false => ("read", "pass a copy of it"),
+            };
             let sentence = format_args!(
                 "this array would be {use_of}, but another argument or a running call {held} memory of it"
             );
             return Err(ExchangeError::from_sentence("overlap", &sentence)
-                .with_fix(&"pass a copy of it")
+                .with_fix(&fix)
                 .with_kind(ExchangeErrorKind::Borrowed)
                 .into());
         }

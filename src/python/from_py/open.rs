@@ -95,7 +95,7 @@ fn open_by_position<'py>(
             let describe = if is_description { describe_described } else { describe };
             let Described { array, owner, source, .. } =
                 describe(object, writes, field).or_else(|error| as_refusal(object.py(), error))?;
-            check(field).map_err(refusal)?;
+            check(field).map_err(|error| refusal(import::read_only_output(object, error)))?;
             if viewed && needs_wait(field) {
                 import::synchronize_described(array.bind(object.py()), owner.as_ref(), field)?;
             }
@@ -187,7 +187,8 @@ fn locate(object: &Bound<'_, PyAny>, field: &mut Descriptor) -> PyResult<Option<
 fn describe(object: &Bound<'_, PyAny>, writes: bool, field: &mut Descriptor) -> PyResult<Described> {
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let mut imported = Imported::new(field);
-    import::describe(object, if writes { write } else { read }, &mut imported)?;
+    let described = import::describe(object, if writes { write } else { read }, &mut imported);
+    described.map_err(|error| if writes { import::not_an_output(object, error) } else { error })?;
     let array = imported.innermost(object);
     let can_move = imported.protocol == "numpy" || imported.protocol == "dlpack-c" && kind_of(array)? == Kind::Torch;
     let source = if imported.inner.is_some() && can_move {

@@ -35,7 +35,9 @@ pub use self::held_buffer::{Held, is_exporter};
 pub use self::metadata::{find_dims, metadata_of};
 pub use self::numpy::{is_as_described, locate as locate_array, masked, masked_points, refuse_mask};
 pub use self::pinned::{changed, check_described, pin_described, summary};
-pub use self::request::{Found, Imported, Release, Request, RequestAccess, not_an_array, not_owned};
+pub use self::request::{
+    Found, Imported, Release, Request, RequestAccess, not_an_array, not_an_output, not_owned, read_only_output,
+};
 pub use self::stream_sync::synchronize_described;
 pub use self::table::{describe, share};
 pub use self::torch::refuse_grad as refuse_grad_of_torch;

@@ -7,13 +7,16 @@ use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{DeviceError, DeviceErrorKind, ExchangeError, ExchangeErrorKind};
+use crate::error::{DeviceError, DeviceErrorKind, Error, ExchangeError, ExchangeErrorKind};
 use crate::layout::{Metadata, Promise};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::ArgumentError;
 use crate::python::import::data_interface::{Hooks, Interface};
+use crate::python::import::frameworks::Kind;
+use crate::python::import::type_info::kind_of;
+use crate::python::interrupt;
 use crate::python::py_owner::{self, PyOwner, ReleaseHook};
 use crate::tensor::Owner;
 use crate::tensor::device::needs_copy;
@@ -266,16 +269,9 @@ impl<'a> Imported<'a> {
 /// Returns the error for an object without any protocol.
 #[cold]
 pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
-    // These have elements, but no memory to share.
-    let is_copied = object.is_instance_of::<PyInt>()
-        || object.is_instance_of::<PyFloat>()
-        || object.is_instance_of::<PyComplex>()
-        || object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>();
-    let is_sparse = getattr::module_of(&object.get_type()).is_some_and(|module| module.starts_with("scipy.sparse"));
-    let fix = if is_copied {
+    let fix = if has_elements_only(object) {
         "dl.from_array(...) copies it into a field"
-    } else if is_sparse {
+    } else if is_sparse(object) {
         ".toarray() makes an array of it"
     } else if object.is_instance_of::<PyType>() {
         "pass an instance of the class"
@@ -287,6 +283,45 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
          DLPack capsule, an xarray.DataArray or a gt4py.next Field"
     };
     ErrorKind::NotAnArray.error(ArgumentError::new("obj", &"an array", &object.get_type()).with_fix(&fix))
+}
+
+/// Whether the object has elements, but no memory to share.
+fn has_elements_only(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>()
+        || object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+}
+
+fn is_sparse(object: &Bound<'_, PyAny>) -> bool {
+    getattr::module_of(&object.get_type()).is_some_and(|module| module.starts_with("scipy.sparse"))
+}
+
+/// Returns the error of an import for an argument that is written: [`not_an_array`] would advise a copy, in which the result is lost.
+#[cold]
+pub fn not_an_output(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let would_be_copied = has_elements_only(object) || is_sparse(object);
+    if !would_be_copied || !ErrorKind::NotAnArray.is(object.py(), &error) {
+        return error;
+    }
+    let fix = "it is written, so pass an array, which keeps the result";
+    ErrorKind::NotAnArray.error(ArgumentError::new("obj", &"an array", &object.get_type()).with_fix(&fix))
+}
+
+/// Returns the error of a check for an argument that is written: of JAX's arrays, no copy can be written either.
+#[cold]
+pub fn read_only_output(object: &Bound<'_, PyAny>, error: Error) -> Error {
+    let is_jax = || {
+        let kind = kind_of(object).inspect_err(|error| interrupt::put_off(object.py(), error));
+        kind.is_ok_and(|kind| kind == Kind::Jax)
+    };
+    match error {
+        Error::Exchange(error) if error.kind() == ExchangeErrorKind::ReadOnly && is_jax() => {
+            error.with_fix(&"JAX arrays cannot be written: pass a field, and dl.as_jax(field) to JAX afterwards").into()
+        }
+        error => error,
+    }
 }
 
 /// Returns the error for a device whose memory dlfield cannot own.

@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use crate::device::Device;
 use crate::dims::Dims;
-use crate::error::ExchangeError;
+use crate::error::{Count, ExchangeError};
 use crate::layout::{Extents, Metadata};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
@@ -71,13 +71,14 @@ impl Peeled<'_> {
         for (Range { dim, points }, extent) in ranges.iter().zip(shape) {
             let points = points.map_or(*extent, |(start, stop)| stop.saturating_sub(start));
             if points != *extent {
-                let got = format!("a field with {points} points in dimension {dim} on an array with {extent}");
+                let got =
+                    format!("a field with {} in dimension {dim} on an array with {extent}", Count(points, "point"));
                 let allowed = "one element for each point: give the field an array of its domain's shape";
                 return Err(wrong_field(got, allowed).into());
             }
         }
         if ranges.len() != shape.len() {
-            let got = format!("a field of {} dimensions on an array of {}", ranges.len(), shape.len());
+            let got = format!("a field of {} on an array of {}", Count(ranges.len(), "dimension"), shape.len());
             return Err(wrong_field(got, "one dimension of the array for each dimension of the domain").into());
         }
         Ok(())

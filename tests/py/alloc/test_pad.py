@@ -63,6 +63,9 @@ UNKNOWN: Any = "reflect"
         (lambda: dl.zeros(3).as_readonly().with_halo((1,)).fill_halo("edge"), ValueError, "read-only"),
         (lambda: dl.zeros(3).fill_halo(None), ValueError, "mode"),  # type: ignore[arg-type]
         (lambda: dl.zeros(3).rename("I"), TypeError, "labels: expected a mapping"),  # type: ignore[arg-type]
+        (lambda: dl.zeros(3).rename(), TypeError, "labels: expected a mapping"),
+        (lambda: dl.zeros(3).rename({"I": "K"}, I="K"), TypeError, "labels: expected a mapping or keywords, got both"),
+        (lambda: dl.zeros(3).rename(J="K"), dl.DimsError, "labels: expected labels of I, got 'J'"),
         (lambda: dl.zeros(3).rename({"J": "K"}), dl.DimsError, "labels: expected labels of I, got 'J'"),
         (lambda: dl.zeros(3).with_dims("IJ"), dl.DimsError, "2 labels for 1"),
         (lambda: dl.zeros(3).with_halo((2,)), dl.LayoutError, "halo"),
@@ -87,6 +90,7 @@ def test_views_with_other_labels_leave_the_field_as_it_is() -> None:
     assert (field.dims, field.halo) == (("x", "y"), ((1, 1), (0, 0)))
     assert field.with_halo([0, 0]).domain_view.shape == (4, 5)
     assert field.rename({}).origin == field.origin
+    assert field.rename(x="I").dims == field.rename({"x": "I"}).dims
 
 
 ARRAYS: list[Any] = [3, [1, 2], [[1.0], [2.0]], (True, False), np.arange(3, dtype=">i4"), np.ones((2, 3), order="F")]

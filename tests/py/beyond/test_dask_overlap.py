@@ -1,10 +1,11 @@
 """`dlfield.dask.map_overlap`: blocks with the points of their neighbours are small fields."""
 
 import itertools
+import re
 from collections.abc import Iterable
 from typing import Any
 
-import dask
+import dask.array
 import numpy as np
 import pytest
 
@@ -188,6 +189,30 @@ def test_pieces_have_the_points_of_the_halo_only() -> None:
 def test_errors(arguments: Any, keywords: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         dd.map_overlap(stencil, *arguments, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: dd.map_overlap(laplacian, x, depth=1, boundary="periodic"), TypeError),
+        (lambda x: dd.map_overlap(laplacian, x, periodic="IJ"), dl.LayoutError),
+    ],
+)
+def test_what_the_message_advises_for_an_array_without_a_halo_gives_its_neighbours(call: Any, error: Any) -> None:
+    whole = np.arange(64.0).reshape(8, 8)
+    x = dask.array.from_array(whole, (4, 4))
+    with pytest.raises(error) as caught:
+        call(x)
+    advice = re.search(r"x = (dask\.array\.pad.*)", str(caught.value))
+    assert advice is not None
+    found = dd.map_overlap(laplacian, eval(advice[1]), halo=1)[1:-1, 1:-1].compute()
+    assert (found == sum(np.roll(whole, by, axis) for axis in (0, 1) for by in (1, -1))).all()
+
+
+def laplacian(block: dl.Tensor) -> dl.Tensor:
+    points = block.to_numpy().copy()
+    block.domain_view[...] = points[:-2, 1:-1] + points[2:, 1:-1] + points[1:-1, :-2] + points[1:-1, 2:]
+    return block
 
 
 def test_from_tensor_names_other_arrays() -> None:

@@ -115,7 +115,7 @@ def test_bound_fields_have_views_in_the_signatures_order() -> None:
     out = np.zeros((2, 3))
     views.bound_copy(inp, out)
     assert out.tolist() == inp.to_numpy().T.tolist()
-    with pytest.raises(dl.DimsError, match=r'field "out": dims: .* got 1 dimensions without labels'):
+    with pytest.raises(dl.DimsError, match=r'field "out": dims: .* got 1 dimension without labels'):
         views.bound_copy(inp, out[0])
 
 

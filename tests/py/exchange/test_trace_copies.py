@@ -11,6 +11,7 @@ import pytest
 import dlfield as dl
 
 SHAPE, NBYTES = (4, 3), 96
+OTHER_ORDER = np.dtype("float64").newbyteorder()
 FORTRAN = dl.Signature(u=dl.FieldSpec("float64", "IJ", layout=(1, 0), access="rw"), on_mismatch="copy")
 
 
@@ -38,7 +39,16 @@ COPIES: dict[str, tuple[Callable[[dl.Tensor], Any], str]] = {
     ),
     "from_dlpack": (lambda t: dl.from_dlpack(t, copy=True), "from_dlpack: copy=True"),
     "from_dlpack of __array__": (lambda _: dl.from_dlpack(OnlyArray()), "__array__ has made an array"),
-    "asarray": (lambda t: dl.asarray(t, copy=True), "from_dlpack: copy=True"),
+    "asarray": (lambda t: dl.asarray(t, copy=True), "asarray: copy=True"),
+    "asarray of a list": (lambda t: dl.asarray(t.tolist()), "asarray: list has no memory to share"),
+    "asarray of the other byte order": (
+        lambda t: dl.asarray(np.asarray(t).astype(OTHER_ORDER)),
+        "asarray: dtype: expected native byte order",
+    ),
+    "index by positions": (lambda t: t[[0, 1, 2, 3]], "index: an array or a mask as key gives a copy"),
+    "index by a mask": (lambda t: t[np.ones(SHAPE, bool)], "index: an array or a mask as key gives a copy"),
+    "pad": (lambda t: dl.pad(t, 1), "pad: "),
+    "copy in an order": (lambda t: t.copy(order="F"), "copy: in order 'F'"),
     "asarray of another dtype": (lambda t: dl.asarray(t, "int64"), "astype: from float64 to int64"),
     "from_array": (lambda t: dl.from_array(np.asarray(t)), "from_array always copies"),
     "from_array of a field": (lambda t: dl.from_array(t, backend="F"), "from_array always copies"),
@@ -61,6 +71,14 @@ def test_a_copy_is_listed_with_reason_and_place(case: str) -> None:
     assert re.match(reason, found.reason), found.reason
     assert found.place == f"{__file__}:{copy.__code__.co_firstlineno}"
     assert str(log).splitlines() == ["1 copy of together 96 bytes", f"{found.place}: 96 bytes: {found.reason}"]
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_key_of_another_library_is_listed_too() -> None:
+    mask = dl.as_torch(dl.ones(SHAPE, "bool"))
+    with dl.trace_copies() as log:
+        dl.zeros(SHAPE)[mask]
+    assert [(copy.nbytes, copy.reason.partition(":")[0]) for copy in log] == [(12, "index"), (96, "index")]
 
 
 def test_write_back_copies_are_listed_both_ways() -> None:

@@ -265,7 +265,7 @@ def test_fields_and_their_arrays_have_the_same_dimensions(gtx: Any) -> None:
         ndarray = double_matrix()
 
     for read in READERS:
-        with pytest.raises(dl.ExchangeError, match="a field of 1 dimensions on an array of 2"):
+        with pytest.raises(dl.ExchangeError, match="a field of 1 dimension on an array of 2"):
             read(object.__new__(Odd))
 
 

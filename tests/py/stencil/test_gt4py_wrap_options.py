@@ -53,11 +53,7 @@ def test_a_slow_layout_is_warned_of_once_at_the_call(quick: Any) -> None:
     with pytest.warns(dl.LayoutWarning, match=r'"inp": layout: \(2, 1, 0\) .*; fast is \(0, 1, 2\)') as caught:
         wrapped(**call.arrays, **WEIGHTED)
     assert [warning.filename for warning in caught] == [__file__]
-    # GT4Py's text, for callers that look for it.
-    quick.clean_call_args_cache()
-    with pytest.warns(UserWarning, match="The layout of the field 'inp' is not recommended") as theirs:
-        quick(**call.arrays, **WEIGHTED)
-    assert str(theirs[0].message) in str(caught[0].message)
+    assert "recommended" not in str(caught[0].message), "not GT4Py's sentence, which says the same"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         wrapped(**call.arrays, **WEIGHTED)

@@ -126,6 +126,9 @@ ORDERS = [
     ("u", ValueError, "order: expected an attribute of the fields, 'domain' or a scalar, got 'u'"),
     ("x.ptr", ValueError, r"order: expected FIELD.NAME with a field of \('u',\), got 'x.ptr'; the attributes are"),
     ("u.address", ValueError, "got 'u.address'"),
+    ("ptr elementstrides w", ValueError, "got 'elementstrides'; did you mean 'element_strides'"),
+    ("ptr stride w", ValueError, "got 'stride'; did you mean 'strides'"),
+    ("ptr domains w", ValueError, "got 'domains'; did you mean 'domain'"),
     ("*dt", ValueError, r"got '\*dt'"),
     ("ptr", TypeError, "order: the C function takes 3 arguments, got 1"),
     ("ptr *shape u.ndim", TypeError, "order: the C function takes 3 arguments, and u.ndim is one more"),
@@ -153,6 +156,13 @@ def test_types_and_numbers_of_a_call_are_checked(library: Path) -> None:
     with pytest.raises(OverflowError, match=r"order: argument 2, \*u.shape: 300 does not fit c_byte"):
         ONE.wrap(first, "ptr *shape")(np.zeros((300, 1)))
     wrapped = PAIR.wrap(laplacian, ORDER)
+    for scale, error, message in (
+        ("abc", TypeError, r"^scale: expected a number \(c_double\), got 'abc'$"),
+        (None, TypeError, r"^scale: expected a number \(c_double\), got None$"),
+        (2**53 + 1, OverflowError, "^scale: 9007199254740993 does not fit c_double$"),
+    ):
+        with pytest.raises(error, match=message):
+            wrapped(dl.zeros((6, 5), halo=(1, 1)), np.zeros((4, 3)), scale)
     for arguments, keywords, message in (
         ((1, 2, 3, 4), {}, "takes 3 arguments: inp, out, scale; got 4"),
         ((1,), {"inp": 2}, "two values for 'inp'"),

@@ -326,7 +326,7 @@ FORGED: list[tuple[int, Any, str]] = [
     (1, ((HUGE, 4), (0, 1)), "address space|2\\*\\*63|order"),
     (1, ((3, 4), (2, 1)), "share memory"),
     (1, ((-3, 4), (4, 1)), "got -3 at axis"),
-    (1, ((3, 4), (4,)), "strides: .* got 1 entries"),
+    (1, ((3, 4), (4,)), "strides: .* got 1 entry"),
     (1, ((3,), (4, 1)), "layout"),
     (1, ((3, 4), (HUGE * 2 - 1, 1)), "address space|less than"),
     (1, ((3, 4), (1, 3)), "order of the layout"),

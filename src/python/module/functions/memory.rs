@@ -6,6 +6,7 @@ use std::ptr::with_exposed_provenance_mut;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -83,6 +84,25 @@ impl Elements {
     }
 }
 
+/// Keywords of other functions that a call of `frombuffer` may have, and what to write here.
+const FROMBUFFER_HINTS: [(&str, &str); 7] = [
+    ("backend", "write strides, in bytes, or dl.empty(shape, dtype, backend=..., buffer=buf)"),
+    ("layout", "write strides, in bytes, or dl.empty(shape, dtype, layout=..., buffer=buf)"),
+    ("order", "write strides, in bytes, or dl.empty(shape, dtype, backend='F', buffer=buf)"),
+    ("alignment_size", "write dl.empty(shape, dtype, alignment_size=..., buffer=buf)"),
+    ("aligned_index", "write dl.empty(shape, dtype, aligned_index=..., buffer=buf)"),
+    ("padding", "write strides, in bytes, or dl.empty(shape, dtype, padding=..., buffer=buf)"),
+    ("count", "write shape"),
+];
+
+/// The same of `from_pointer`, for which there is no buffer.
+const FROM_POINTER_HINTS: [(&str, &str); 4] = [
+    ("backend", "write strides, in bytes"),
+    ("layout", "write strides, in bytes"),
+    ("order", "write strides, in bytes"),
+    ("padding", "write strides, in bytes"),
+];
+
 /// Converts an address.
 fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     if args::is_bool(value) {
@@ -157,7 +177,7 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 /// [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
 #[pyfunction]
 #[pyo3(
-    signature = (address, shape, dtype, *, strides=None, device=None, dims=None, halo=None, origin=None, owner=None, readonly=None),
+    signature = (address, shape, dtype, *, strides=None, device=None, dims=None, halo=None, origin=None, owner=None, readonly=None, **others),
     text_signature = "(address, shape, dtype, *, strides=None, device='cpu', dims=None, halo=None, origin=None, owner=None, readonly=False)"
 )]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -172,7 +192,10 @@ fn from_pointer<'py>(
     origin: Option<&Bound<'py, PyAny>>,
     owner: Option<&Bound<'py, PyAny>>,
     readonly: Option<&Bound<'py, PyAny>>,
+    others: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<PyTensor> {
+    let known = ["address", "shape", "dtype", "strides", "device", "dims", "halo", "origin", "owner", "readonly"];
+    args::no_keywords("from_pointer", others, &FROM_POINTER_HINTS, &known)?;
     let address = address_of(address)?;
     let elements = Elements::parse(shape, dtype, strides, &Keywords::of_labels(dims, halo, origin))?;
     let device = device.map_or(Ok(Device::CPU), parse_device)?;
@@ -232,7 +255,7 @@ fn from_pointer<'py>(
 /// 7
 #[pyfunction]
 #[pyo3(
-    signature = (buf, shape, dtype, *, strides=None, offset=None, dims=None, halo=None, origin=None),
+    signature = (buf, shape, dtype, *, strides=None, offset=None, dims=None, halo=None, origin=None, **others),
     text_signature = "(buf, shape, dtype, *, strides=None, offset=0, dims=None, halo=None, origin=None)"
 )]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
@@ -245,7 +268,10 @@ fn frombuffer<'py>(
     dims: Option<&Bound<'py, PyAny>>,
     halo: Option<&Bound<'py, PyAny>>,
     origin: Option<&Bound<'py, PyAny>>,
+    others: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<PyTensor> {
+    let known = ["buf", "shape", "dtype", "strides", "offset", "dims", "halo", "origin"];
+    args::no_keywords("frombuffer", others, &FROMBUFFER_HINTS, &known)?;
     let elements = Elements::parse(shape, dtype, strides, &Keywords::of_labels(dims, halo, origin))?;
     let offset = offset.map_or(Ok(0), |offset| args::int("offset", offset))?;
     // The last argument: what runs while others are converted may release or resize the buffer.

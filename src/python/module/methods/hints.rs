@@ -12,6 +12,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple, PyType};
 
+use crate::dims::Dims;
+use crate::python::convert::args;
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::descriptor::PyDescriptor;
 use crate::python::module::classes::tensor::PyTensor;
@@ -31,10 +33,14 @@ enum Instead {
     OfArray { is_method: bool },
     /// This.
     Of(&'static str),
+    /// An index by label, shown for the last dimension of the instance.
+    Index,
+    /// As `Index`, by a coordinate of the dimension.
+    Coordinate,
 }
 
 /// Attributes of the arrays of other libraries, and what to use instead.
-const OF_OTHERS: [(&str, &str); 30] = [
+const OF_OTHERS: [(&str, &str); 28] = [
     ("as_cupy", "dl.as_cupy(field)"),
     ("as_jax", "to_jax()"),
     ("as_numpy", "to_numpy()"),
@@ -53,13 +59,11 @@ const OF_OTHERS: [(&str, &str); 30] = [
     ("draw", "dl.draw(field)"),
     ("float", "astype('float32')"),
     ("get", "to_device('cpu')"),
-    ("isel", "field[...], or to_xarray().isel(...)"),
     ("jax", "to_jax()"),
     ("numpy", "to_numpy()"),
     ("permute", "transpose(...)"),
     ("requires_grad_", "to_torch().requires_grad_()"),
     ("roll", "dl.from_array(numpy.roll(field, ...))"),
-    ("sel", "to_xarray(coords=...).sel(...)"),
     // NumPy's own would change an array that nobody keeps.
     ("setflags", "as_readonly() for a read-only view"),
     ("to", "to_device(...) for another device, astype(...) for another dtype"),
@@ -102,9 +106,28 @@ impl Absent {
             Instead::OfArray { is_method: false } if is_set => format!("{array}.{name} = ..."),
             Instead::OfArray { is_method: false } => format!("{array}.{name}"),
             Instead::Of(other) => other.to_owned(),
+            Instead::Index => by_label(instance, "to_xarray().isel(...)", |dims, label, _| {
+                let all = ":, ".repeat(dims.len() - 1);
+                let one = format!("an entry for each of dims ({dims})");
+                format!("field[{all}0], {one}, or field.to_xarray().isel({{{label}: 0}})")
+            }),
+            Instead::Coordinate => by_label(instance, "to_xarray(coords=...).sel(...)", |_, label, extent| {
+                let places = format!("range({extent})");
+                format!(
+                    "field.to_xarray(coords={{{label}: {places}}}).sel({{{label}: 0}}), with coordinates for {places}"
+                )
+            }),
         };
         new_error::<PyAttributeError>(format!("'{class}' object has no attribute '{name}': use {instead}"))
     }
+}
+
+/// What to write for an index by label: by the dims, the last label as Python shows it and its extent; without dimensions, `other`.
+fn by_label(instance: &Bound<'_, PyAny>, other: &str, text: impl FnOnce(&Dims, &str, i64) -> String) -> String {
+    let Ok(tensor) = instance.cast::<PyTensor>() else { return other.to_owned() };
+    let (dims, tensor) = (tensor.get().0.dims(), tensor.get().0.descriptor());
+    let (Some(label), Some(extent)) = (dims.iter().last(), tensor.shape().last()) else { return other.to_owned() };
+    text(&dims, &args::shown(PyString::new(instance.py(), &label.to_string()).as_any()), *extent)
 }
 
 #[pymethods]
@@ -181,6 +204,8 @@ pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     for (name, instead) in OF_OTHERS {
         add(&ty, &PyString::intern(py, name), "Tensor", Instead::Of(instead))?;
     }
+    add(&ty, intern!(py, "isel"), "Tensor", Instead::Index)?;
+    add(&ty, intern!(py, "sel"), "Tensor", Instead::Coordinate)?;
     let descriptor = py.get_type::<PyDescriptor>();
     for name in OF_TENSORS {
         let instead = Instead::Of("dl.as_numpy(descriptor), or dl.from_dlpack(descriptor) for a Tensor");

@@ -9,7 +9,7 @@ use crate::arithmetic::halos::check_assigned_origin;
 use crate::copy::can_cast;
 use crate::descriptor::read_only;
 use crate::device::Device;
-use crate::error::{DeviceErrorKind, DimsError, Error};
+use crate::error::{Count, DeviceErrorKind, DimsError, Error};
 use crate::layout::{Metadata, Spec};
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
@@ -19,7 +19,7 @@ use crate::python::module::export::{self, cupy};
 use crate::python::module::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::python::module::ufunc::{is_number, labels_in, with_domain_hint};
 use crate::python::module::values::{self, Value};
-use crate::python::{copies, interrupt, sync};
+use crate::python::{copies, interrupt, sync, trace};
 use crate::tensor::Tensor;
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
@@ -46,7 +46,11 @@ fn get_array<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>, copies: b
     } else {
         export::numpy::view_of(slf)?.get_item(&key.key)
     };
-    key.done(py, found)
+    let found = key.done(py, found)?;
+    if copies {
+        trace::copied_by_library(&found, "index: an array or a mask as key gives a copy");
+    }
+    Ok(found)
 }
 
 /// `t[key] = value`, by label or by position (see [`broadcast_by_label`]), with NumPy's broadcasting and its "same_kind" rule
@@ -319,7 +323,7 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
                 Some(last) => format!("-{ndim} to {last}, or a label"),
                 None => "no axis".to_owned(),
             };
-            DimsError::new("axes", &expected, &format_args!("{got} for {ndim} dimensions")).into()
+            DimsError::new("axes", &expected, &format_args!("{got} for {}", Count(ndim, "dimension"))).into()
         };
         let got: i64 = args::if_converted(item.py(), item.extract())?.ok_or_else(|| wrong(args::shown(item)))?;
         let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };

@@ -11,9 +11,9 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
+use crate::error::Count;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::copies;
 use crate::python::ffi::getattr;
 use crate::python::ffi::new_error::{ArgumentError, new_error};
 use crate::python::import;
@@ -21,6 +21,7 @@ use crate::python::module::classes::tensor::PyTensor;
 use crate::python::module::export::{self, cupy};
 use crate::python::module::ufunc::is_number;
 use crate::python::module::values::{self, Value};
+use crate::python::{copies, trace};
 use crate::tensor::index::too_many;
 use crate::tensor::{Index, Tensor};
 
@@ -237,6 +238,7 @@ fn converted<'py>(
     if !is_own {
         // The imports of other parts and of an assigned value run Python code, which may free the array's memory.
         array = array.copy()?;
+        trace::copied(py, array.descriptor().nbytes(), || "index: a key of another library is copied first".to_owned());
     }
     let array = PyTensor::create(py, array.into_readable())?;
     let array = if device.is_cuda() { cupy::array(&array)? } else { export::numpy::view_of(&array)? };
@@ -263,7 +265,8 @@ fn by_label(mask: Tensor, field: &Tensor) -> PyResult<Tensor> {
         let extent = field.descriptor().shape()[axis];
         if *points != extent {
             return Err(new_error::<PyIndexError>(format!(
-                "index: expected a mask with {extent} points in dimension {label}, as the field has, got one with {points}"
+                "index: expected a mask with {} in dimension {label}, as the field has, got one with {points}",
+                Count(extent, "point")
             )));
         }
     }

@@ -95,15 +95,21 @@ impl PyTensor {
         self.with_metadata(Metadata::default().with_dims(args::dims(dims)?))
     }
 
-    /// Returns the field with other names for some of its labels, on the same memory: a mapping, as in xarray.
+    /// Returns the field with other names for some of its labels, on the same memory: a mapping or keywords, as in xarray.
     ///
-    /// Raises `DimsError` for a label that the field does not have.
+    /// Raises `DimsError` for a label that the field does not have, `TypeError` for a mapping and keywords.
     ///
     /// >>> import dlfield as dl
-    /// >>> dl.zeros((2, 3), dims="x y").rename({"x": "I"}).dims
-    /// ('I', 'y')
-    fn rename<'py>(slf: &Bound<'py, PyTensor>, labels: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        package::functions(slf.py())?.call_method1(intern!(slf.py(), "renamed"), (slf, labels))
+    /// >>> field = dl.zeros((2, 3), dims="x y")
+    /// >>> field.rename({"x": "I"}).dims, field.rename(x="I", y="J").dims
+    /// (('I', 'y'), ('I', 'J'))
+    #[pyo3(signature = (labels=None, **names))]
+    fn rename<'py>(
+        slf: &Bound<'py, PyTensor>,
+        labels: Option<&Bound<'py, PyAny>>,
+        names: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        package::functions(slf.py())?.call_method1(intern!(slf.py(), "renamed"), (slf, labels, names))
     }
 
     /// Returns the field with another halo, whose lower widths are the origin, on the same memory; `halo` as for `zeros`, also a

@@ -18,7 +18,10 @@ pub(crate) fn describe_argument<'py>(
     description: &mut PyDescriptor,
 ) -> PyResult<Option<Hooks>> {
     // The field's name stands before the message.
-    let without_name = |error| ErrorKind::of_argument(object.py(), "", error);
+    let without_name = |error| {
+        let error = if writes { import::not_an_output(object, error) } else { error };
+        ErrorKind::of_argument(object.py(), "", error)
+    };
     if import::locate_array(object, description.descriptor_mut())? {
         description.set(object.clone(), "numpy");
         return Ok(None);

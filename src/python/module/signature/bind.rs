@@ -96,7 +96,8 @@ unsafe extern "C" fn bind(
 fn given_by_position(py: Python<'_>, signature: &PySignature, given: ffi::Py_ssize_t) -> PyErr {
     let fields = signature.example();
     let message = format!(
-        "bind() takes keyword arguments only, but {given} positional arguments were given; write bind({fields})"
+        "bind() takes keyword arguments only, but {} given by position; write bind({fields})",
+        if given == 1 { "1 was".to_owned() } else { format!("{given} were") }
     );
     errors::noted(py, &signature.expected(), new_error::<PyTypeError>(message))
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
 
+use crate::error::Count;
 use crate::python::ffi::fastcall::{self, Definition};
 use crate::python::ffi::new_error::new_error;
 use crate::python::module::classes::freelist;
@@ -75,7 +76,7 @@ unsafe extern "C" fn call(
         let kernel = unsafe { Bound::from_borrowed_ptr(py, kernel).cast_into_unchecked::<KernelCall>() };
         let places = &kernel.get().places;
         if usize::try_from(count) != Ok(places.len()) {
-            let message = format!("call() takes {} arguments, got {count}", places.len());
+            let message = format!("call() takes {}, got {count}", Count(places.len(), "argument"));
             return Err(new_error::<PyTypeError>(message));
         }
         // SAFETY: the interpreter calls it with `count` live objects, and keeps them during the call.

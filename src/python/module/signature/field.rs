@@ -62,7 +62,7 @@ impl Field {
                 Error::Device(error) if error.kind() == DeviceErrorKind::Mismatch => {
                     error.with_fix(&format_args!("copy it there: from_dlpack(obj, device='{device}')")).into()
                 }
-                error => error,
+                error => import::read_only_output(value, error),
             })?;
             Ok(())
         })?;

@@ -1,6 +1,6 @@
 //! The keywords of ufuncs: each is obeyed or rejected.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -50,6 +50,7 @@ impl<'py> Keywords<'py> {
             match (&*keyword.to_cow()?, method) {
                 (_, Method::Reduce) if is_no_value(&value) => {}
                 ("out", _) => keywords.out = parse_out(&value),
+                ("where", _) if value.is_none() => return Err(no_mask()),
                 ("where", _) => keywords.mask = Some(value).filter(|mask| !is_true(mask)),
                 ("dtype", _) if value.is_none() => {}
                 ("dtype", _) | ("casting" | "signature" | "sig", Method::Call) | ("initial", Method::Reduce) => {
@@ -90,6 +91,13 @@ fn parse_out<'py>(value: &Bound<'py, PyAny>) -> SmallVec<[Option<Bound<'py, PyAn
         Err(_) => SmallVec::from_iter([given(value.clone())]),
     };
     if parse_out.iter().all(Option::is_none) { SmallVec::new() } else { parse_out }
+}
+
+/// The error for None as a mask, of which NumPy makes False.
+#[cold]
+fn no_mask() -> PyErr {
+    let error = ArgumentError::new("where", &"an array of bools, or True for all elements", &"None");
+    new_error::<PyTypeError>(error.with_fix(&"leave it out for all elements"))
 }
 
 fn is_true(value: &Bound<'_, PyAny>) -> bool {

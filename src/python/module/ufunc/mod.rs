@@ -75,7 +75,12 @@ pub(super) fn reduced<'py>(
     let mut keywords = Keywords::read(Method::Reduce, keywords, || Ok(method.to_owned()))?;
     keywords.axis = Some(axis.map_or_else(|| py.None().into_bound(py), Bound::clone));
     let result = reduce::reduce(&ufunc, &[tensor.clone().into_any()], &keywords)?;
-    Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+    // Only a mask or an output makes NumPy look for another implementation, which a method of tensors does not.
+    result.ok_or_else(|| {
+        let given = keywords.mask.iter().chain(keywords.out.iter().flatten()).map(|each| each.get_type().to_string());
+        let got = given.collect::<Vec<_>>().join(" and ");
+        new_error::<PyTypeError>(ArgumentError::new(method, &"arrays as where and out", &got))
+    })
 }
 
 /// How a ufunc is called that tensors do not support.

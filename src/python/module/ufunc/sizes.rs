@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dims::Dim;
-use crate::error::{LayoutError, LayoutErrorKind};
+use crate::error::{Count, LayoutError, LayoutErrorKind};
 use crate::python::convert::errors::{ErrorKind, reworded};
 use crate::tensor::Tensor;
 
@@ -23,7 +23,7 @@ pub(super) fn different_sizes(label: &Dim, first: (usize, i64), second: (usize, 
     } else {
         String::new()
     };
-    let got = format_args!("{its_points} points in {} and {other_points} in {}", one.0, other.0);
+    let got = format_args!("{} in {} and {other_points} in {}", Count(its_points, "point"), one.0, other.0);
     LayoutError::new("shape", &format_args!("equal sizes of dimension {label:?}, or 1"), &got)
         .with_fix(&fix)
         .with_kind(LayoutErrorKind::Mismatch)
@@ -37,7 +37,7 @@ pub(super) fn wrong_output(output: Option<&Tensor>, label: Dim, got: i64, wanted
         true => "it has a halo: pass its domain_view",
         false => "",
     };
-    let expected = format_args!("{wanted} points in dimension \"{label}\", as the result has");
+    let expected = format_args!("{} in dimension \"{label}\", as the result has", Count(wanted, "point"));
     LayoutError::new("out", &expected, &got).with_fix(&hint).into()
 }
 
