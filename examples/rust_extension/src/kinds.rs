@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 /// Functions for dlfield's tests.
 #[pymodule]
 pub mod kinds {
-    use dlfield::ndarray::{Array, ArrayView, Ix2, IxDyn, ShapeBuilder};
+    use dlfield::ndarray::{Array, ArrayView, Ix2, Ix3, IxDyn, ShapeBuilder};
     use dlfield::python::{AnyIn, AnyOrder, Axes, COrder, Cuda, FOrder, IJK, In, OrCopy, Out};
     use dlfield::{DType, Device, Element, LayoutError, Spec, Tensor};
     use pyo3::prelude::*;
@@ -73,6 +73,14 @@ pub mod kinds {
     #[pyfunction]
     fn by_label(x: In<'_, f64, IJK>) -> PyResult<(Tensor, Option<Vec<i64>>)> {
         Ok((Tensor::from_array(x.array().to_owned())?, x.descriptor().origin().map(<[i64]>::to_vec)))
+    }
+
+    /// Returns a field like the argument, in its order of dims, with twice the elements.
+    #[pyfunction]
+    fn doubled_by_label(x: In<'_, f64, IJK>) -> PyResult<Tensor> {
+        let mut new = Tensor::zeros(&x.spec()?)?;
+        new.array_view_mut::<f64, Ix3>()?.zip_mut_with(&x.array(), |new, old| *new = 2.0 * old);
+        Ok(x.reordered(&new)?)
     }
 
     /// Writes 100 i + 10 j + k.

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
+use crate::dims::Dims;
 use crate::error::{Error, ExchangeError, ExchangeErrorKind, Result};
 use crate::python::convert::repr;
 use crate::python::from_py::axes::Axes;
@@ -94,10 +95,10 @@ impl<'py> Loan<'py> {
         unsafe { (*self.entry.as_ptr()).owner = owner };
     }
 
-    /// Sets what an argument whose axes go by label is in their order.
-    pub(super) fn order(&mut self, ordered: Descriptor) {
-        // SAFETY: no other code accesses this field.
-        unsafe { (*self.entry.as_ptr()).ordered = ordered };
+    /// Sets what an argument whose axes go by label is in their order, and the labels in its own order.
+    pub(super) fn order(&mut self, ordered: Descriptor, dims: Option<Dims>) {
+        // SAFETY: no other code accesses these fields.
+        unsafe { ((*self.entry.as_ptr()).ordered, (*self.entry.as_ptr()).dims) = (ordered, dims) };
     }
 
     /// Returns the descriptor to make a view of. The first time it looks at the memory again: what PyO3 has converted after this

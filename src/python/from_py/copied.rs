@@ -92,13 +92,14 @@ impl<'py, T: Element, D: Axes, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T
         if copied {
             let (mut descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
             descriptor.relabel(found.metadata().cloned().unwrap_or_default())?;
+            let dims = loan.entry().dims.clone();
             let mut of_copy = Loan::new(&object);
             *of_copy.descriptor_mut() = descriptor;
             // Dropping the loan of the original may run any code. No other argument has the memory of the copy.
             loan = of_copy;
             loan.borrow(false, T::values(), Some(owner), BorrowSource::None, true).map_err(refusal)?;
             if D::LABELS.is_some() {
-                loan.order(loan.descriptor::<IxDyn>().clone());
+                loan.order(loan.descriptor::<IxDyn>().clone(), dims);
             }
             check::<T, D, Host>(loan.descriptor::<D>()).map_err(refusal)?;
         }

@@ -26,6 +26,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxBuildHasher;
 
 use crate::descriptor::{Descriptor, Spans};
+use crate::dims::Dims;
 use crate::error::Result;
 use crate::python::from_py::other_list::{BORROWS, Held};
 use crate::tensor::Owner;
@@ -54,6 +55,8 @@ pub(super) struct Entry {
     pub(super) descriptor: Descriptor,
     /// Of an argument whose axes go by label: the same in the order of the labels, with dims, origin and halo. Of others without meaning.
     pub(super) ordered: Descriptor,
+    /// The labels of such an argument in its own order, if it has any.
+    pub(super) dims: Option<Dims>,
     pub(super) writes: bool,
     /// The object that was passed; `None` for an array that rust-numpy has borrowed, which rust-numpy keeps.
     pub(super) object: Option<Py<PyAny>>,
@@ -233,6 +236,7 @@ fn new_entry() -> NonNull<Entry> {
     NonNull::from(Box::leak(Box::new(Entry {
         descriptor: Descriptor::BLANK,
         ordered: Descriptor::BLANK,
+        dims: None,
         writes: false,
         object: None,
         source: BorrowSource::None,

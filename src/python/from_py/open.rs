@@ -59,7 +59,7 @@ fn open_by_label<'py>(
         Ok::<_, Error>(field)
     };
     let mut loan = open_by_position(object, writes, viewed, values, true, |field| check(&ordered(field)?))?;
-    loan.order(ordered(loan.descriptor::<IxDyn>()).map_err(refusal)?);
+    loan.order(ordered(loan.descriptor::<IxDyn>()).map_err(refusal)?, found.dims);
     Ok(loan)
 }
 

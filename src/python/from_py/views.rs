@@ -93,7 +93,7 @@ macro_rules! viewed {
             /// }
             /// ```
             pub fn reordered(&self, field: &Tensor) -> Result<Tensor> {
-                let Some(dims) = self.loan.entry().descriptor.dims().filter(|_| D::LABELS.is_some()) else {
+                let Some(dims) = self.loan.entry().dims.as_ref().filter(|_| D::LABELS.is_some()) else {
                     return Ok(field.clone());
                 };
                 let axes: Result<Vec<usize>> = dims.iter().map(|dim| field.axis(&dim.to_string())).collect();

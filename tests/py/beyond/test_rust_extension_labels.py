@@ -34,6 +34,18 @@ def test_views_have_the_order_of_the_labels(labels: str) -> None:
         assert np.array_equal(found, np.add.outer(np.add.outer([0, 100, 200, 300], [0, 10, 20]), [0, 1]))
 
 
+@pytest.mark.parametrize("labels", ["IJK", "IKJ", "JIK", "JKI", "KIJ", "KJI"])
+def test_a_result_has_the_order_and_the_memory_of_the_argument(labels: str) -> None:
+    field = dl.from_array(in_order(labels), dims=labels, backend="gt:cpu_ifirst", halo=(1, 0, 0))
+    for array in (field, as_xarray(labels)):
+        found, values = kinds.doubled_by_label(array), np.asarray(array)
+        assert found.dims == tuple(labels)
+        assert np.array_equal(found, 2 * values)
+    found = kinds.doubled_by_label(field)
+    assert (found.halo, found.strides) == (field.halo, field.strides)
+    assert kinds.doubled_by_label(VALUES).dims == ("I", "J", "K")
+
+
 def test_arrays_without_labels_are_in_the_order() -> None:
     found, origin = kinds.by_label(VALUES)
     assert np.array_equal(found, VALUES)
