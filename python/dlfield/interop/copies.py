@@ -53,7 +53,7 @@ def trace_copies() -> Iterator[CopyLog]:
     These are the copies of `as_numpy`, `as_torch`, `as_jax` and `as_cupy`, of `from_dlpack`, `asarray`, `from_array`
     and `pad`, of `copy`, `astype`, `to_device` and `share`, of indexing with arrays and masks, of exports that ask for
     one, and of arguments of `Signature.bind` with `on_mismatch="copy"`. Results of arithmetic and what `field[...] = x`
-    writes are no copies. Copies that NumPy, JAX and other libraries make on their own cannot be seen, as those of
+    writes do not count. Copies that NumPy, JAX and other libraries make on their own cannot be seen, as those of
     `np.where(mask, field, 0)`, `np.concatenate` and `jnp.array`.
 
     Returns

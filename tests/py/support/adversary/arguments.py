@@ -152,6 +152,7 @@ KINDS: dict[str, Kind] = {
     "Tensor.fill_halo.mode": one_of("edge", "wrap", "constant"),
     "constant_values": number,
     "labels": one_of({"I": "K"}, {"I": 3, "none such": "J"}, {"I": "J", "J": "I"}, None),
+    "names": one_of({}, {"I": "K"}, {"none such": "J"}, {"I": object()}),
     "on": truth,
     "shared_name.tensor": own_tensor,
     "attach.name": one_of("none such", "1:2"),
