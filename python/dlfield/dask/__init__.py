@@ -177,10 +177,11 @@ def from_tensor(field: Tensor, chunks: Any = "auto") -> Array:
     >>> dlfield.dask.from_tensor(field, 3).compute().dims
     ('K', 'I')
     """
-    if not isinstance(field, Tensor):
-        of_dask = isinstance(field, da.Array)
+    found: type[Any] = type(field)
+    if not issubclass(found, Tensor):
+        of_dask = issubclass(found, da.Array)
         fix = "array.map_blocks(dl.from_array) makes its blocks tensors" if of_dask else "from_dlpack(array) makes one"
-        raise TypeError(f"field: expected a dlfield.Tensor, got {type(field).__name__}; {fix}")
+        raise TypeError(f"field: expected a dlfield.Tensor, got {found.__name__}; {fix}")
     chunks = da.core.normalize_chunks(chunks, field.shape, dtype=field.dtype)
     name = f"dlfield-from-tensor-{uuid4().hex}"
     graph = {
