@@ -266,7 +266,7 @@ def test_nothing_leaks() -> None:
 
 def test_a_description_is_an_array_to_numpy() -> None:
     @dl.kernel
-    def double(inp: dl.Field["float64", "IJ"], out: dl.Field["float64", "IJ", "w"]) -> None:
+    def double(inp: dl.Field[Any, "float64", "IJ"], out: dl.Field[Any, "float64", "IJ", "w"]) -> None:
         np.asarray(out)[...] = 2 * np.asarray(inp)
         assert np.asarray(inp, "float32").dtype == "float32"
         assert np.array(inp).base is None
