@@ -118,6 +118,8 @@ class _Kernel:
         # A function inside another one as its author calls it.
         self.name = function.__qualname__.rpartition("<locals>.")[2]
         self.parameters = inspect.signature(function).parameters
+        # A list: iterators of the items of dictionaries crash where Python has no memory for them.
+        self.order = [(name, _is_by_name(parameter)) for name, parameter in self.parameters.items()]
         self.fields: dict[str, FieldSpec] = {}
         self.scalars: dict[str, Scalar] = {}
         for place, parameter in enumerate(self.parameters.values()):
@@ -166,7 +168,7 @@ class _Kernel:
         """Return the function that a call runs."""
         prefix = next(filter(self._is_unused, (f"_dl{number or ''}_" for number in itertools.count())))
         names: dict[str, Any] = {"type": type, "missing": _MISSING, "surplus": self.surplus, "convert": self.convert}
-        by_name = sum(map(_is_by_name, self.parameters.values()))
+        by_name = sum(is_by_name for _, is_by_name in self.order)
         called = (self.signature, self.function, list(self.parameters), by_name, self.failed, self.within)
         names["body"] = _KernelCall(*called)
         names |= {f"type_{name}": rule.exact for name, rule in self.scalars.items()}
@@ -215,9 +217,9 @@ class _Kernel:
         """Run the body while hooks and temporary copies are in place."""
         by_position, by_name = [], {}
         with bound as fields:
-            for (name, parameter), value in zip(self.parameters.items(), values, strict=True):
+            for (name, is_by_name), value in zip(self.order, values, strict=True):
                 given = fields[name] if name in self.fields else value
-                if _is_by_name(parameter):
+                if is_by_name:
                     by_name[name] = given
                 else:
                     by_position.append(given)
@@ -248,7 +250,7 @@ class _Kernel:
 
     def failed(self, error: Exception, values: tuple[Any, ...]) -> None:
         """Add the function and its signature to an error of `bind`, or raise one for a field that is missing."""
-        for name, value in zip(self.parameters, values, strict=True):
+        for (name, _), value in zip(self.order, values, strict=True):
             if name not in self.fields:
                 continue
             if value is _MISSING:

@@ -69,8 +69,8 @@ def test_storages_have_the_keywords_or_decide_them() -> None:
 
 @pytest.mark.parametrize("name", [name for name in storage.__all__ if name[0].islower()])
 def test_the_docstrings_of_storages_explain_the_keywords(name: str) -> None:
-    text = (getattr(storage, name).__doc__ or "").partition("Parameters\n")[2]
-    assert [name for name in re.findall(r"^ +(\w+) : .", text, re.MULTILINE) if name in Parameters.__annotations__] == [
+    text = (inspect.getdoc(getattr(storage, name)) or "").partition("Parameters\n")[2]
+    assert [name for name in re.findall(r"^(\w+) : .", text, re.MULTILINE) if name in Parameters.__annotations__] == [
         *Parameters.__annotations__
     ]
 
