@@ -25,8 +25,19 @@ pub struct Spec {
     pub(super) padding: Option<Padding>,
     pub(super) metadata: Metadata,
     pub(super) device: Option<Device>,
-    /// Whether layout, alignment, padding and device are those of another field, so that a preset replaces them.
-    is_derived: bool,
+    /// The values that are those of another field, so that a preset replaces them.
+    derived: Derived,
+}
+
+/// Which values of a [`Spec`] are those of another field.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each value")]
+struct Derived {
+    layout: bool,
+    alignment_size: bool,
+    aligned_index: bool,
+    padding: bool,
+    device: bool,
 }
 
 impl Spec {
@@ -54,7 +65,7 @@ impl Spec {
             padding: None,
             metadata: Metadata::default(),
             device: None,
-            is_derived: false,
+            derived: Derived::default(),
         }
     }
 
@@ -74,7 +85,8 @@ impl Spec {
 
     /// Describes a field as [`Spec::like`] does, on a device, until a preset is set.
     pub(crate) fn derived(self, device: Device) -> Spec {
-        Spec { device: Some(device), is_derived: true, ..self }
+        let all = Derived { layout: true, alignment_size: true, aligned_index: true, padding: true, device: true };
+        Spec { device: Some(device), derived: all, ..self }
     }
 
     /// Sets the preset: its alignment, layout rule and device apply unless they are set explicitly. What a spec has from another
@@ -94,10 +106,12 @@ impl Spec {
 
     /// As [`Spec::preset`], in place: a spec is large, and moving it takes longer than the change.
     pub(crate) fn set_preset(&mut self, preset: Preset) {
-        if std::mem::take(&mut self.is_derived) {
-            (self.layout, self.alignment_size, self.aligned_index) = (None, None, None);
-            (self.padding, self.device) = (None, None);
-        }
+        let derived = std::mem::take(&mut self.derived);
+        self.layout.take_if(|_| derived.layout);
+        self.alignment_size.take_if(|_| derived.alignment_size);
+        self.aligned_index.take_if(|_| derived.aligned_index);
+        self.padding.take_if(|_| derived.padding);
+        self.device.take_if(|_| derived.device);
         self.preset = Some(preset);
     }
 
@@ -126,7 +140,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Spec {
-        (self.layout, self.is_derived) = (Some(layout), false);
+        (self.layout, self.derived.layout) = (Some(layout), false);
         self
     }
 
@@ -140,7 +154,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn alignment_size(mut self, bytes: i64) -> Spec {
-        self.alignment_size = Some(bytes);
+        (self.alignment_size, self.derived.alignment_size) = (Some(bytes), false);
         self
     }
 
@@ -154,7 +168,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn aligned_index(mut self, index: &[i64]) -> Spec {
-        self.aligned_index = Some(index.into());
+        (self.aligned_index, self.derived.aligned_index) = (Some(index.into()), false);
         self
     }
 
@@ -168,7 +182,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn padding(mut self, padding: Padding) -> Spec {
-        self.padding = Some(padding);
+        (self.padding, self.derived.padding) = (Some(padding), false);
         self
     }
 
@@ -217,7 +231,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn with_device(mut self, device: Device) -> Spec {
-        (self.device, self.is_derived) = (Some(device), false);
+        (self.device, self.derived.device) = (Some(device), false);
         self
     }
 

@@ -1,6 +1,6 @@
 //! The contents of new tensors: zeros, fills and copies.
 
-use dlfield::{DType, DTypeErrorKind, Dims, Error, Layout, LayoutErrorKind, Padding, Spec, Tensor};
+use dlfield::{DType, DTypeErrorKind, Device, Dims, Error, Layout, LayoutErrorKind, Padding, Preset, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -110,4 +110,25 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(device, Err(Error::Device(_))), "{device:?}");
     let dims = Tensor::zeros(&Spec::new(&[2], DType::F64).dims(Dims::standard(2)));
     assert!(matches!(dims, Err(Error::Dims(_))), "{dims:?}");
+}
+
+#[test]
+fn a_preset_replaces_only_what_a_spec_has_from_another_field() {
+    let made = Spec::new(&[3, 5], DType::F64).layout(Layout::f_order(2)).alignment_size(64);
+    let field = Tensor::zeros(&made.halo(&[(1, 1), (0, 0)])).unwrap();
+    let (c, f) = (|| Preset::find("C").unwrap(), || Preset::find("F").unwrap());
+    let strides = |spec: Spec| Tensor::zeros(&spec).unwrap().descriptor().strides().to_vec();
+    assert_eq!(strides(field.spec()), [1, 8]);
+    assert_eq!(strides(field.spec().preset(c())), [5, 1]);
+    // In either order, an explicit value stays, and the others are the preset's.
+    for spec in
+        [field.spec().layout(Layout::f_order(2)).preset(c()), field.spec().preset(c()).layout(Layout::f_order(2))]
+    {
+        assert_eq!(strides(spec), [1, 3]);
+    }
+    for spec in [field.spec().alignment_size(32).preset(c()), field.spec().preset(c()).alignment_size(32)] {
+        assert_eq!(strides(spec), [8, 1]);
+    }
+    assert_eq!(strides(field.spec().with_device(Device::CPU).preset(c())), [5, 1]);
+    assert_eq!(Tensor::zeros(&field.spec().preset(f())).unwrap().halo(), field.halo());
 }

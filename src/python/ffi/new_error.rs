@@ -1,4 +1,4 @@
-//! New exceptions, also where there is no memory for their messages, and of panics, which must not unwind into C.
+//! New exceptions, also if Python has no memory for their messages, and those of panics, which must not unwind into C.
 //!
 //! PyO3 turns the message of a new exception into a Python string when it hands the exception to Python. No error can be
 //! returned from there any more: without memory for the string the process ends. Here it is made at once, and its own error,
